@@ -1,0 +1,76 @@
+// The record of one attachment: what was intended for it, where, and through which backend. Pure: shape, name, text.
+// CHECK compares with it, DEL cleans by it, GC goes through all of them.
+import * as z from "zod/mini";
+import { backends, families } from "../netfilter/table.ts";
+import { intentSchema } from "../redirect/intent.ts";
+
+/** What identifies an attachment (spec: container ID and interface, within a network). */
+export type AttachmentKey = {
+  readonly network: string;
+  readonly containerId: string;
+  readonly ifName: string;
+};
+
+const rules = z.array(z.string());
+
+const recordSchema = z.object({
+  /** Of the record's own form: another number is another form. */
+  format: z.literal(1),
+  network: z.string(),
+  containerId: z.string(),
+  ifName: z.string(),
+  pod: z.object({ namespace: z.string(), name: z.string() }),
+  netns: z.object({ path: z.string(), device: z.number(), inode: z.number() }),
+  intent: intentSchema,
+  /** The rules as they were written: CHECK holds a pod against these, also after an upgrade that spells anew. */
+  rulesets: z.array(
+    z.object({
+      family: z.enum(families),
+      chains: z.array(
+        z.object({
+          name: z.string(),
+          hook: z.enum(["PREROUTING", "OUTPUT"]),
+          jump: z.string(),
+          rules,
+        }),
+      ),
+    }),
+  ),
+  backend: z.enum(backends),
+  backendReason: z.string(),
+  /** When, as ISO 8601; by which version of the plugin. */
+  time: z.string(),
+  version: z.string(),
+});
+
+export type AttachmentRecord = z.infer<typeof recordSchema>;
+
+/**
+ * The record's file name. Readable, and of one attachment only: a comma can be in none of the parts but the last.
+ */
+export function recordName({ network, containerId, ifName }: AttachmentKey): string {
+  return `${network},${containerId},${ifName}.json`;
+}
+
+/** True when the record is about this attachment. */
+export function isOf(record: AttachmentRecord, key: AttachmentKey): boolean {
+  return recordName(record) === recordName(key);
+}
+
+/** The text of a record's file. */
+export function renderRecord(record: AttachmentRecord): string {
+  return `${JSON.stringify(record, null, 2)}\n`;
+}
+
+/** Reads a record's file; undefined when it is none (cut short, of another form): then there is no record. */
+export function parseRecord(text: string): AttachmentRecord | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // A file that is no JSON is no record; whoever asked goes on as without one.
+    return undefined;
+  }
+  const result = z.safeParse(recordSchema, value);
+  return result.success ? result.data : undefined;
+}

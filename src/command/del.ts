@@ -1,0 +1,80 @@
+// DEL: takes out what ADD put in, and forgets the attachment. Lenient: libcni stops the whole chain at the first DEL that
+// fails, which leaks the addresses of the plugins before us, so whatever can be missing or wrong here is no error.
+import type { AttachmentRecord } from "../attachment/record.ts";
+import { ownChains } from "../mesh/linkerd.ts";
+import { useBackend } from "../netfilter/backend.ts";
+import { readTable, restoreJob, type Session } from "../netfilter/converge.ts";
+import { planRemoval } from "../netfilter/plan.ts";
+import type { Family } from "../netfilter/table.ts";
+import type { Netns } from "../netns/path.ts";
+import { type Call, keyOf, sessionOf, type Told } from "./call.ts";
+
+/** Cleans up after the attachment. Rules are only touched in the very netns that the record is about. */
+export async function del(call: Call, told: Told): Promise<string> {
+  const key = keyOf(call);
+  const record = call.store.read(key);
+  if (record !== undefined) await clean(call, record, told);
+  call.store.remove(key);
+  return "";
+}
+
+async function clean(call: Call, record: AttachmentRecord, told: Told): Promise<void> {
+  try {
+    const netns = openRecorded(call, record);
+    if (netns === undefined) return;
+    try {
+      told["changed"] = await removeRules(call, netns, record);
+    } finally {
+      call.deps.closeNetns(netns);
+    }
+  } catch (error) {
+    call.log.warn({ err: error }, "rules were not taken out; they go with the netns");
+  }
+}
+
+// A netns that is gone took its rules along. One with another inode, and the node's own, are not what we wrote to.
+function openRecorded(call: Call, record: AttachmentRecord): Netns | undefined {
+  const { request, deps } = call;
+  if (request.netns === "") return undefined;
+  const netns = deps.openNetns(request.netns, request.netnsOverride);
+  const { inode, device } = record.netns;
+  if (netns.inode === inode && netns.device === device && !isShared(call, record)) return netns;
+  deps.closeNetns(netns);
+  return undefined;
+}
+
+// A pod with two attachments has one set of rules for both: the last to go takes it along.
+function isShared(call: Call, record: AttachmentRecord): boolean {
+  const { inode, device } = record.netns;
+  const same = call.store
+    .list()
+    .filter(({ netns }) => netns.inode === inode && netns.device === device);
+  return same.some(({ ifName, network, containerId }) => {
+    return (
+      containerId === record.containerId && (ifName !== record.ifName || network !== record.network)
+    );
+  });
+}
+
+async function removeRules(call: Call, netns: Netns, record: AttachmentRecord): Promise<Family[]> {
+  const choice = useBackend(record.backend, record.intent.families, call.deps.find);
+  const session = sessionOf(call, netns, choice);
+  const looks = record.intent.families.map((family) => restoreJob(choice, family, []));
+  const outcomes = await session.client(netns, looks, session.remainingMs());
+  const jobs = outcomes.flatMap((outcome) => {
+    const table = readTable(outcome);
+    const transaction = table instanceof Error ? [] : planRemoval(ownChains, table);
+    return transaction.length === 0 ? [] : [restoreJob(choice, outcome.job.family, transaction)];
+  });
+  return jobs.length === 0 ? [] : await removeIn(session, jobs);
+}
+
+async function removeIn(
+  session: Session,
+  jobs: Parameters<Session["client"]>[1],
+): Promise<Family[]> {
+  const outcomes = await session.client(session.netns, jobs, session.remainingMs());
+  const failed = outcomes.find(({ restoreStatus }) => restoreStatus !== 0);
+  if (failed !== undefined) throw new Error(failed.stderr);
+  return outcomes.map(({ job }) => job.family);
+}

@@ -1,0 +1,113 @@
+// One CNI call from environment and stdin to stdout and exit status. The only catch of the program is here.
+import { parseNetworkConf } from "../cni/conf.ts";
+import { CniError, errorCode, renderError } from "../cni/error.ts";
+import { type Environment, parseRequest } from "../cni/request.ts";
+import {
+  currentVersion,
+  renderVersions,
+  requireVersion,
+  supportedVersions,
+} from "../cni/version.ts";
+import type { Deps } from "../deps.ts";
+import { parseConf, unknownKeys } from "../mesh/conf.ts";
+import { version } from "../version.ts";
+import { add } from "./add.ts";
+import { type Call, podOf, subjectOf, type Told } from "./call.ts";
+import { check } from "./check.ts";
+import { del } from "./del.ts";
+import { toCniError } from "./failure.ts";
+
+export type Input = { readonly env: Environment; readonly readStdin: () => string };
+export type Output = {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+};
+
+type Flow = (call: Call, told: Told) => Promise<string>;
+
+const flows: Readonly<Record<string, Flow>> = { ADD: add, CHECK: check, DEL: del };
+
+/** Serves one call. Never rejects; what went wrong is CNI JSON on stdout and exit status 1. */
+export async function run(input: Input, deps: Deps): Promise<Output> {
+  if ((input.env["CNI_COMMAND"] ?? "") === "") return about();
+  const state: State = { cniVersion: currentVersion, subject: "this call" };
+  try {
+    return done(await serve(input, deps, state));
+  } catch (thrown) {
+    const error = toCniError(thrown, state.subject);
+    state.failed?.(error);
+    return { exitCode: 1, stdout: renderError(error, state.cniVersion), stderr: "" };
+  }
+}
+
+/** What is known so far, for the error that may come. */
+type State = { cniVersion: string; subject: string; failed?: (error: CniError) => void };
+
+async function serve(input: Input, deps: Deps, state: State): Promise<string> {
+  const request = parseRequest(input.env);
+  if (request.command === "VERSION") return renderVersions();
+  const network = parseNetworkConf(input.readStdin());
+  if (supportedVersions.includes(network.cniVersion)) state.cniVersion = network.cniVersion;
+  const flow = flows[request.command];
+  if (flow === undefined) {
+    throw new CniError(errorCode.invalidEnvironment, `unknown CNI_COMMAND: ${request.command}`);
+  }
+  requireVersion(request.command, network.cniVersion);
+  const plugin = parseConf(network.document);
+  const log = deps.openLog({ level: plugin.log_level, file: plugin.log_file });
+  const unknown = unknownKeys(network.document, plugin);
+  if (unknown.length > 0) log.warn({ keys: unknown }, "the conf has keys that nobody reads");
+  const call = makeCall({ request, network, plugin, log }, deps);
+  state.subject = subjectOf(call);
+  return await logged(call, flow, state);
+}
+
+function makeCall(read: Pick<Call, "request" | "network" | "plugin" | "log">, deps: Deps): Call {
+  const { clock } = deps;
+  const end = clock.monotonicMs() + read.plugin.sluice["timeout-seconds"] * 1_000;
+  return {
+    ...read,
+    pod: podOf(read.request),
+    deps,
+    store: deps.openStore(read.plugin.sluice["state-dir"]),
+    remainingMs: () => Math.max(0, end - clock.monotonicMs()),
+  };
+}
+
+// One line a command, whatever came of it.
+async function logged(call: Call, flow: Flow, state: State): Promise<string> {
+  const { clock, exec } = call.deps;
+  const began = clock.monotonicMs();
+  const told: Told = {};
+  let execs = 0;
+  const counting: Deps["exec"] = (request) => {
+    execs += 1;
+    return exec(request);
+  };
+  const fields = () => ({
+    command: call.request.command,
+    containerId: call.request.containerId,
+    ifName: call.request.ifName,
+    pod: call.pod,
+    ...told,
+    execs,
+    durationMs: Math.round((clock.monotonicMs() - began) * 10) / 10,
+  });
+  state.failed = ({ code, message, details, cause }) =>
+    call.log.error({ ...fields(), code, details, err: cause }, message);
+  const stdout = await flow({ ...call, deps: { ...call.deps, exec: counting } }, told);
+  call.log.info(fields(), "done");
+  return stdout;
+}
+
+function done(stdout: string): Output {
+  return { exitCode: 0, stdout, stderr: "" };
+}
+
+// Called by hand, without a command: as the reference plugins do.
+function about(): Output {
+  const versions = supportedVersions.join(", ");
+  const stderr = `CNI plugin sluice ${version}\nCNI protocol versions supported: ${versions}\n`;
+  return { exitCode: 0, stdout: "", stderr };
+}

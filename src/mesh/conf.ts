@@ -1,0 +1,87 @@
+// The plugin conf's own keys: linkerd-cni's with their meaning, and ours in `sluice`. One schema is the source of the
+// types, of the defaults, and of README's table (a test holds it against this). Values are judged in one place (values.ts).
+import * as z from "zod/mini";
+import type { JsonObject } from "../cni/conf.ts";
+import { CniError, errorCode } from "../cni/error.ts";
+
+/** Numbers as users write them: 4143 or "4143". */
+const number = z.union([z.number(), z.string()]);
+const list = z._default(z.array(number), []);
+
+const linkerdSchema = z.looseObject({
+  "incoming-proxy-port": z.optional(number),
+  "outgoing-proxy-port": z.optional(number),
+  "proxy-uid": z.optional(number),
+  "proxy-gid": z.optional(number),
+  "ports-to-redirect": list,
+  "inbound-ports-to-ignore": list,
+  "outbound-ports-to-ignore": list,
+  "subnets-to-ignore": z._default(z.array(z.string()), []),
+  simulate: z._default(z.boolean(), false),
+  "use-wait-flag": z._default(z.boolean(), false),
+  "iptables-mode": z._default(z.enum(["auto", "nft", "legacy", "plain", ""]), "auto"),
+  ipv6: z._default(z.boolean(), false),
+});
+
+const sluiceSchema = z.looseObject({
+  "state-dir": z._default(z.string(), "/run/sluice"),
+  "timeout-seconds": z._default(z.number().check(z.minimum(1), z.maximum(110)), 20),
+});
+
+export const confSchema = z.looseObject({
+  log_level: z._default(z.string(), "info"),
+  log_file: z._default(z.string(), ""),
+  linkerd: linkerdSchema,
+  kubernetes: z.optional(z.looseObject({ kubeconfig: z._default(z.string(), "") })),
+  sluice: z.prefault(sluiceSchema, {}),
+});
+
+export type PluginConf = z.infer<typeof confSchema>;
+export type LinkerdConf = PluginConf["linkerd"];
+
+/** What a conf list's entry may hold besides: the protocol's keys, which are others' to judge. */
+const protocolKeys = [
+  "cniVersion",
+  "cniVersions",
+  "name",
+  "type",
+  "capabilities",
+  "runtimeConfig",
+  "prevResult",
+  "args",
+  "ipam",
+  "dns",
+  "ipMasq",
+];
+
+/**
+ * Reads our part of the conf.
+ * @throws CniError 7, one line a problem, each with the key and the value found.
+ */
+export function parseConf(document: JsonObject): PluginConf {
+  const result = z.safeParse(confSchema, document, { reportInput: true });
+  if (result.success) return result.data;
+  const problems = result.error.issues.map(
+    ({ path, message, input }) => `${path.join(".")}: ${message}, found ${JSON.stringify(input)}`,
+  );
+  throw invalidConf(problems.join("; "));
+}
+
+/** Keys that nobody reads: likely slips of the pen, worth one warning. */
+export function unknownKeys(document: JsonObject, conf: PluginConf): string[] {
+  const top = Object.keys(document).filter((key) => !key.startsWith("cni.dev/"));
+  return [
+    ...strangers(top, [...protocolKeys, ...Object.keys(confSchema.shape)], ""),
+    ...strangers(Object.keys(conf.linkerd), Object.keys(linkerdSchema.shape), "linkerd."),
+    ...strangers(Object.keys(conf.sluice), Object.keys(sluiceSchema.shape), "sluice."),
+  ];
+}
+
+/** The error for a conf that cannot be meant; `problem` names the key and the value. */
+export function invalidConf(problem: string): CniError {
+  return new CniError(errorCode.invalidConf, `invalid conf: ${problem}`);
+}
+
+function strangers(found: readonly string[], known: readonly string[], prefix: string): string[] {
+  return found.filter((key) => !known.includes(key)).map((key) => prefix + key);
+}

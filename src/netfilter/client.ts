@@ -1,0 +1,151 @@
+// Writes and reads nat tables in a netns: the one place that knows how the tools are called. Edge.
+// However many families and backends: one child of ours, which enters the netns once and works on all side by side.
+import type { Exec, ExecResult } from "../netns/exec.ts";
+import type { Netns } from "../netns/path.ts";
+import type { Backend, Family } from "./table.ts";
+import type { FindProgram, Tools } from "./tools.ts";
+
+/** Work on one family through one backend: write `restore` if given, then read the table. */
+export type Job = {
+  readonly family: Family;
+  readonly backend: Backend;
+  readonly tools: Tools;
+  /** The text for iptables-restore; "" to read only. */
+  readonly restore: string;
+};
+
+/** What came of a job. Status 0 is success; the shell's 126 and 127 mean that the program could not be run. */
+export type Outcome = {
+  readonly job: Job;
+  readonly restoreStatus: number;
+  readonly saveStatus: number;
+  readonly saved: string;
+  readonly stderr: string;
+};
+
+/** Runs jobs in a netns, at most four (two families, two backends). */
+export type Client = (netns: Netns, jobs: readonly Job[], timeoutMs: number) => Promise<Outcome[]>;
+
+/** The whole batch came to nothing: no shell, no nsenter, no time left, or the netns would not be entered. */
+export class BatchError extends Error {
+  readonly timedOut: boolean;
+
+  constructor(problem: string, timedOut: boolean) {
+    super(problem);
+    this.name = "BatchError";
+    this.timedOut = timedOut;
+  }
+}
+
+/**
+ * The text that fits into one argument (MAX_ARG_STRLEN, less a little). About 600 rules: a packet walks them one by one,
+ * so who needs more needs another plan.
+ */
+export const longestRestoreBytes = 128 * 1024 - 1;
+
+const legacyTableNames: Readonly<Record<Family, string>> = {
+  ipv4: "/proc/self/net/ip_tables_names",
+  ipv6: "/proc/self/net/ip6_tables_names",
+};
+
+/** Makes a client that finds its programs with `find`; `path` is the children's PATH. */
+export function makeClient(exec: Exec, find: FindProgram, path: string): Client {
+  return async (netns, jobs, timeoutMs) => {
+    const outputs = 1 + 2 * jobs.length;
+    const result = await exec({
+      argv: [...entering(find, netns, timeoutMs), ...jobs.flatMap(jobArguments)],
+      env: childEnvironment(path),
+      outputs,
+      // The child has a deadline of its own; this one is for a child that does not keep it.
+      timeoutMs: timeoutMs + 1_000,
+    });
+    return readOutcomes(jobs, result);
+  };
+}
+
+// `timeout` heads the child's process group and ends all of it, also when the plugin itself was killed meanwhile.
+function entering(find: FindProgram, netns: Netns, timeoutMs: number): [string, ...string[]] {
+  const nsenter = find("nsenter");
+  if (nsenter === undefined) {
+    throw new BatchError("nsenter is not on the node; install util-linux", false);
+  }
+  const enter: [string, ...string[]] = [nsenter, `--net=${netns.handle}`, "--"];
+  const command: [string, ...string[]] = [...enter, "/bin/sh", "-c", script, "sluice"];
+  const timeout = find("timeout");
+  if (timeout === undefined) return command;
+  return [timeout, "-s", "KILL", String(Math.ceil(timeoutMs / 1_000)), ...command];
+}
+
+// XTABLES_LOCKFILE: legacy's lock guards tables that are per netns with one file for the whole host; the netns' own
+// file makes it one lock a netns, with nothing to clean up (istio PR#47002). LC_ALL: messages are read by failure.ts.
+function childEnvironment(path: string): Record<string, string> {
+  return { PATH: path, LC_ALL: "C", XTABLES_LOCKFILE: "/proc/self/ns/net" };
+}
+
+function jobArguments({ family, backend, tools, restore }: Job, index: number): string[] {
+  const legacy = backend === "legacy";
+  return [
+    String(2 + 2 * index),
+    restore === "" ? "" : tools.restore,
+    tools.save,
+    legacy ? "" : "nat",
+    legacy && restore === "" ? legacyTableNames[family] : "",
+    lockWaitSeconds,
+    restore,
+  ];
+}
+
+const lockWaitSeconds = "5";
+
+function readOutcomes(jobs: readonly Job[], result: ExecResult): Outcome[] {
+  const [statuses = "", ...streams] = result.outputs;
+  return jobs.map((job, i) => {
+    const stderr = (streams[2 * i] ?? "").trim();
+    const found = new RegExp(`^${i} (\\d+) (\\d+)$`, "m").exec(statuses);
+    if (found === null)
+      throw new BatchError(batchProblem(result), result.timedOut || result.exitCode === 137);
+    return {
+      job,
+      restoreStatus: Number(found[1]),
+      saveStatus: Number(found[2]),
+      saved: streams[2 * i + 1] ?? "",
+      stderr,
+    };
+  });
+}
+
+function batchProblem(result: ExecResult): string {
+  if (result.startError !== "") return result.startError;
+  if (result.timedOut || result.exitCode === 137)
+    return "the tools did not end within the deadline";
+  const said = (result.outputs[1] ?? "").trim().split("\n", 1)[0] ?? "";
+  return `entering the netns failed with exit status ${result.exitCode}: ${said || "no message"}`;
+}
+
+// Constant: what differs from call to call are its arguments. For each job: file descriptor for messages (the one after
+// it is for the save's text), restore program or "", save program, table for the save or "", the file that says whether
+// there is anything to read or "", seconds to wait for the lock, restore text. A line "job restore-status save-status" goes to stdout.
+// - The save of legacy is called without -t: with it, it makes the table. The file is /proc/net/ip_tables_names: an
+//   empty one means that legacy has no table, and spares the call.
+// - A here-document, not a pipe: no further process, and the text is data whatever is in it.
+const script = `
+job() {
+  n=$1 r=0 s=0
+  if [ -n "$3" ]; then
+    "$3" --noflush \${7:+--wait "$7"} <<EOF >&"$2" 2>&1 || r=$?
+$8
+EOF
+  fi
+  if [ -n "$6" ] && ! read -r found 2>/dev/null <"$6"; then :
+  else "$4" \${5:+-t "$5"} >&"$(($2 + 1))" 2>&"$2" || s=$?
+  fi
+  echo "$n $r $s"
+}
+n=0
+while [ $# -gt 7 ]; do
+  job "$n" "$1" "$2" "$3" "$4" "$5" "$6" "$7" &
+  shift 7; n=$((n + 1))
+done
+job "$n" "$@"
+wait
+`;

@@ -1,0 +1,116 @@
+// Compares what we want with what is there, and names each difference. Text against text: our rules are spelt as
+// iptables-save prints them, so equal means equal. Comments do not count (see rule.content).
+import { content, targetOf } from "./rule.ts";
+import { shadowing } from "./shadow.ts";
+import {
+  type Family,
+  type OwnChain,
+  type Ruleset,
+  type RuleText,
+  rulesOf,
+  type Table,
+} from "./table.ts";
+
+export type DriftKind =
+  | "missing-chain"
+  | "missing-rule"
+  | "extra-rule"
+  | "reordered"
+  | "missing-jump"
+  | "duplicate-jump"
+  | "shadowed-jump"
+  | "other-backend"
+  | "unverifiable";
+
+/** One difference: what was expected and what was found, as iptables-save lines; "" where there is nothing. */
+export type Drift = {
+  readonly kind: DriftKind;
+  readonly family: Family;
+  readonly chain: string;
+  readonly expected: string;
+  readonly found: string;
+};
+
+/** All differences between the ruleset and the table, chain by chain; none when the pod is redirected as it should be. */
+export function compare(ruleset: Ruleset, table: Table): Drift[] {
+  const { family } = ruleset;
+  if (table.unverifiable !== undefined) {
+    return [{ kind: "unverifiable", family, chain: "", expected: "", found: table.unverifiable }];
+  }
+  return ruleset.chains.flatMap((own) =>
+    [...compareChain(own, table), ...compareJump(own, table)].map((found) => ({
+      family,
+      ...found,
+    })),
+  );
+}
+
+/** One line for a person: kind, place, the line expected and the line found. */
+export function renderDrift({ kind, family, chain, expected, found }: Drift): string {
+  const sides = [
+    expected === "" ? "" : `expected ${expected}`,
+    found === "" ? "found nothing" : `found ${found}`,
+  ];
+  const place = chain === "" ? "" : ` ${chain}`;
+  return `${kind} (${family} nat${place}): ${sides.filter((side) => side !== "").join("; ")}`;
+}
+
+type Difference = Omit<Drift, "family">;
+
+function compareChain(own: OwnChain, table: Table): Difference[] {
+  const chain = own.name;
+  const found = table.chains.get(chain);
+  if (found === undefined) {
+    return [{ kind: "missing-chain", chain, expected: `:${chain} - [0:0]`, found: "" }];
+  }
+  const missing = without(own.rules, found).map((expected): Difference => {
+    return { kind: "missing-rule", chain, expected, found: "" };
+  });
+  const extra = without(found, own.rules).map((line): Difference => {
+    return { kind: "extra-rule", chain, expected: "", found: line };
+  });
+  return [...missing, ...extra, ...compareOrder(own, found)];
+}
+
+// Order is meaning: a redirect ahead of the proxy's own exemption sends the proxy's traffic back into the proxy.
+function compareOrder(own: OwnChain, found: readonly RuleText[]): Difference[] {
+  const expected = own.rules.filter((rule) => includes(found, rule));
+  const there = found.filter((rule) => includes(own.rules, rule));
+  const at = expected.findIndex((rule, i) => content(rule) !== content(there[i] ?? rule));
+  const [wanted, line] = [expected[at], there[at]];
+  if (wanted === undefined || line === undefined) return [];
+  return [{ kind: "reordered", chain: own.name, expected: wanted, found: line }];
+}
+
+function compareJump(own: OwnChain, table: Table): Difference[] {
+  const { hook: chain, jump: expected } = own;
+  const rules = rulesOf(table, chain);
+  const all = rules.filter((rule) => targetOf(rule) === own.name);
+  const [first, ...others] = all.filter((rule) => content(rule) === content(expected));
+  const odd = all.filter((rule) => content(rule) !== content(expected));
+  const extra = odd.map(
+    (found): Difference => ({ kind: "extra-rule", chain, expected: "", found }),
+  );
+  if (first === undefined) return [{ kind: "missing-jump", chain, expected, found: "" }, ...extra];
+  const double = others.map((found): Difference => {
+    return { kind: "duplicate-jump", chain, expected, found };
+  });
+  const taker = shadowing(table, rules.slice(0, rules.indexOf(first)));
+  if (taker === undefined) return [...double, ...extra];
+  return [...double, ...extra, { kind: "shadowed-jump", chain, expected, found: taker }];
+}
+
+function includes(rules: readonly RuleText[], rule: RuleText): boolean {
+  return rules.some((other) => content(other) === content(rule));
+}
+
+/** What is left of `rules` when each of `others` takes one equal rule away. */
+function without(rules: readonly RuleText[], others: readonly RuleText[]): RuleText[] {
+  const left = others.map(content);
+  return rules.filter((rule) => {
+    const at = left.indexOf(content(rule));
+    if (at === -1) return true;
+    left.splice(at, 1);
+    return false;
+  });
+}

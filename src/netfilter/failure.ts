@@ -1,0 +1,75 @@
+// Reads what a tool said when it failed: may it be tried again, and what should a person do? Pure.
+// Texts are those of iptables 1.4 to 1.8, both backends, under LC_ALL=C.
+
+export type FailureKind =
+  /** Somebody else was at the table; the next try may do. */
+  | "transient"
+  /** The kernel or the tool lacks something: no try will do. */
+  | "unsupported"
+  | "unknown";
+
+/** What a failed tool told. `advice` is a sentence for a person, "" where we know none. */
+export type ToolFailure = {
+  readonly kind: FailureKind;
+  readonly said: string;
+  readonly advice: string;
+};
+
+type Pattern = { text: RegExp; kind: FailureKind; advice: string };
+
+const patterns: readonly Pattern[] = [
+  {
+    text: /holding the xtables lock|resource temporarily unavailable|device or resource busy|interrupted system call/i,
+    kind: "transient",
+    advice: "another program is changing the rules; try again",
+  },
+  {
+    text: /can't open lock file|unable to open lock file/i,
+    kind: "unsupported",
+    advice: "the lock file cannot be opened: check that /run is writable",
+  },
+  {
+    text: /could not fetch rule set generation id|protocol not supported/i,
+    kind: "unsupported",
+    advice: "the kernel has no nf_tables: load nf_tables, or set iptables-mode to legacy",
+  },
+  {
+    text: /permission denied|operation not permitted/i,
+    kind: "unsupported",
+    advice: "root with CAP_NET_ADMIN is needed; with SELinux, look for a denial",
+  },
+  {
+    text: /extension (\S+) revision \d+ not supported|couldn't load (?:match|target) .?(\w+)/i,
+    kind: "unsupported",
+    advice:
+      "the kernel lacks this match or target: modprobe xt_<name>, or reboot after a kernel update",
+  },
+  {
+    text: /can't initialize ip6?tables table|unable to initialize table|table does not exist|do you need to insmod/i,
+    kind: "unsupported",
+    advice:
+      "the kernel has no nat table for this backend: modprobe iptable_nat (ip6table_nat), or use nft",
+  },
+  {
+    text: /RULE_APPEND failed \((?:no such file|operation not supported)/i,
+    kind: "unsupported",
+    advice:
+      "the kernel lacks a match or target: modprobe xt_owner xt_REDIRECT xt_multiport xt_comment",
+  },
+];
+
+/** Reads a tool's messages. `status` 126 and 127 are the shell's: the program could not be run. */
+export function readFailure(status: number, stderr: string): ToolFailure {
+  const said = firstLine(stderr) || `exit status ${status}`;
+  if (status === 126 || status === 127) {
+    return { kind: "unsupported", said, advice: "the program cannot be run: install iptables" };
+  }
+  const known = patterns.find(({ text }) => text.test(stderr));
+  return { kind: known?.kind ?? "unknown", said, advice: known?.advice ?? "" };
+}
+
+// Warnings come first and are not why it failed.
+function firstLine(stderr: string): string {
+  const lines = stderr.split("\n").map((line) => line.trim());
+  return lines.find((line) => line !== "" && !line.startsWith("#")) ?? "";
+}

@@ -1,0 +1,24 @@
+// Renders a transaction as the text that iptables-restore --noflush takes: one table, one COMMIT.
+import type { Step, Transaction } from "./plan.ts";
+
+/** The restore text of a transaction. */
+export function renderRestore(transaction: Transaction): string {
+  return ["*nat", ...transaction.map(renderStep), "COMMIT", ""].join("\n");
+}
+
+function renderStep(step: Step): string {
+  switch (step.do) {
+    case "create-chain":
+      return `-N ${step.chain}`;
+    case "reset-chain":
+      return `:${step.chain} - [0:0]`;
+    case "append":
+      return step.rule;
+    case "insert":
+      return step.rule.replace(/^-A/, "-I");
+    case "delete":
+      return step.rule.replace(/^-A/, "-D");
+    case "delete-chain":
+      return `-X ${step.chain}`;
+  }
+}

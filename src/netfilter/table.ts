@@ -1,0 +1,46 @@
+// The nat table of one family as data: what we want (Ruleset) and what is there (Table).
+// Chains as values: redirect/ruleset makes the first, save.ts the second, compare and plan look at both.
+
+/** IP version. */
+export type Family = "ipv4" | "ipv6";
+export const families: readonly Family[] = ["ipv4", "ipv6"];
+
+/** iptables flavour: which kernel interface the rules go through. */
+export type Backend = "nft" | "legacy";
+export const backends: readonly Backend[] = ["nft", "legacy"];
+
+/** A rule in iptables-save's own spelling: `-A CHAIN [matches] -j TARGET [options]`. */
+export type RuleText = string;
+
+/** One own chain and the jump that leads into it. */
+export type OwnChain = {
+  readonly name: string;
+  /** The builtin chain that the jump stands in. */
+  readonly hook: "PREROUTING" | "OUTPUT";
+  readonly jump: RuleText;
+  readonly rules: readonly RuleText[];
+};
+
+/** The desired state of one family's nat table, as far as it is ours. */
+export type Ruleset = { readonly family: Family; readonly chains: readonly OwnChain[] };
+
+/** The state of one family's nat table as one backend shows it. */
+export type Table = {
+  /** Rules by chain, in order. A chain that is not there has no key; a table that does not exist has none at all. */
+  readonly chains: ReadonlyMap<string, readonly RuleText[]>;
+  /** The tool's own line when it cannot show the table (native nft rules in it): then `chains` says nothing. */
+  readonly unverifiable?: string;
+};
+
+/** A table that holds nothing: what a fresh netns has. */
+export const emptyTable: Table = { chains: new Map() };
+
+/** The rules of a chain; a chain that is not there has none. */
+export function rulesOf(table: Table, chain: string): readonly RuleText[] {
+  return table.chains.get(chain) ?? [];
+}
+
+/** True when the table has a chain of one of these names: only ours have them. */
+export function holdsAny(table: Table, names: readonly string[]): boolean {
+  return names.some((name) => table.chains.has(name));
+}

@@ -1,0 +1,52 @@
+// Runs one child and gives back all that it said. The only place that starts processes.
+// Synchronous below: the plugin does one thing at a time, and a child started so costs half of what an event loop does.
+import { execaSync } from "execa";
+
+/** One child process. */
+export type ExecRequest = {
+  readonly argv: readonly [string, ...string[]];
+  readonly env: Readonly<Record<string, string>>;
+  /** How many streams to read from file descriptor 1 on, at least two: stdout, stderr, and what else the child writes. */
+  readonly outputs: number;
+  readonly timeoutMs: number;
+};
+
+/** How the child ended. `outputs[0]` is what came from descriptor 1. */
+export type ExecResult = {
+  /** The exit status; undefined when the child was ended by a signal or never began. */
+  readonly exitCode: number | undefined;
+  readonly timedOut: boolean;
+  /** Why the child could not be started; "" when it was. */
+  readonly startError: string;
+  readonly outputs: readonly string[];
+};
+
+export type Exec = (request: ExecRequest) => Promise<ExecResult>;
+
+/** Runs the child to its end. Never rejects: how it ended is in the result. */
+export const exec: Exec = (request) => {
+  const [file, ...args] = request.argv;
+  const more = new Array<"pipe">(Math.max(0, request.outputs - 2)).fill("pipe");
+  const result = execaSync(file, args, {
+    env: request.env,
+    // Nothing of the runtime's environment reaches the tools: its LD_LIBRARY_PATH is for its own programs.
+    extendEnv: false,
+    stdio: ["ignore", "pipe", "pipe", ...more],
+    timeout: Math.ceil(request.timeoutMs),
+    killSignal: "SIGKILL",
+    reject: false,
+    stripFinalNewline: false,
+  });
+  const outputs = Array.from({ length: request.outputs }, (_, i) => textOf(result.stdio[i + 1]));
+  return Promise.resolve({
+    exitCode: result.exitCode,
+    timedOut: result.timedOut,
+    startError:
+      result.exitCode === undefined && !result.timedOut ? (result.originalMessage ?? "") : "",
+    outputs,
+  });
+};
+
+function textOf(output: unknown): string {
+  return typeof output === "string" ? output : "";
+}

@@ -1,0 +1,38 @@
+// The CNI plugin's executable: environment and stdin in, one JSON document on stdout and an exit status out.
+import { setTimeout } from "node:timers/promises";
+import { openStore } from "./attachment/store.ts";
+import { run } from "./command/run.ts";
+import type { Deps } from "./deps.ts";
+import { openLog } from "./log.ts";
+import { programFinder, searchPath } from "./netfilter/tools.ts";
+import { exec } from "./netns/exec.ts";
+import { closeNetns, openNetns } from "./netns/path.ts";
+import { readStdin, writeAll } from "./stdio.ts";
+
+async function main(): Promise<void> {
+  const { exitCode, stdout, stderr } = await run({ env: process.env, readStdin }, makeDeps());
+  if (stderr !== "") writeAll(2, stderr);
+  writeAll(1, stdout);
+  process.exitCode = exitCode;
+}
+
+function makeDeps(): Deps {
+  const path = searchPath(process.env["PATH"]);
+  const clock = {
+    monotonicMs: () => performance.now(),
+    timeOfDay: () => new Date().toISOString(),
+    sleep: async (ms: number) => await setTimeout(ms),
+  };
+  return {
+    exec,
+    clock,
+    find: programFinder(path),
+    path,
+    openNetns,
+    closeNetns,
+    openStore,
+    openLog,
+  };
+}
+
+void main();

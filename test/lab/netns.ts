@@ -1,0 +1,43 @@
+// Throw-away network namespaces. All of a test's work on the kernel happens in one of these, never in the node's own.
+import { readdirSync } from "node:fs";
+import { execaSync } from "execa";
+
+/** A netns that the test made. */
+export type LabNetns = {
+  readonly name: string;
+  readonly path: string;
+  /** Runs a program inside and gives its stdout; throws when it fails. */
+  readonly run: (file: string, args: readonly string[], input?: string) => string;
+  readonly remove: () => void;
+};
+
+/** All of them begin so: whatever is left behind can be told from others'. */
+export const prefix = "slc-";
+
+let count = 0;
+
+/** Makes a netns with lo up. Its name says whose it is: this process', and for what. */
+export function makeNetns(purpose: string): LabNetns {
+  count += 1;
+  const name = `${prefix}${process.pid}-${count}-${purpose}`;
+  execaSync("ip", ["netns", "add", name]);
+  execaSync("ip", ["-n", name, "link", "set", "lo", "up"]);
+  const run = (file: string, args: readonly string[], input = "") =>
+    execaSync("ip", ["netns", "exec", name, file, ...args], { input }).stdout;
+  return { name, path: `/run/netns/${name}`, run, remove: () => removeNetns(name) };
+}
+
+/** Removes what this process made and a failed test left behind. */
+export function removeAllNetns(): void {
+  const own = `${prefix}${process.pid}-`;
+  for (const name of readdirSync("/run/netns")) if (name.startsWith(own)) removeNetns(name);
+}
+
+function removeNetns(name: string): void {
+  execaSync("ip", ["netns", "del", name], { reject: false });
+}
+
+/** True when this process may make network namespaces. Tests that need them fail in CI when it may not. */
+export function canMakeNetns(): boolean {
+  return process.getuid?.() === 0;
+}

@@ -1,0 +1,24 @@
+// Calls the built plugin as a runtime does: environment, stdin, stdout, exit status.
+import { join } from "node:path";
+import { execaSync } from "execa";
+
+export const root: string = join(import.meta.dirname, "../..");
+export const plugin: string = join(root, "dist/sluice");
+/** The runtime that the project pins, whatever node the machine has. */
+export const node: string = join(root, "node_modules/.bin/node");
+
+export type CniAnswer = { exitCode: number | undefined; stdout: string; stderr: string };
+
+/** One call; `env` are CNI_* variables without the prefix, `conf` is what goes to stdin. */
+export function callPlugin(env: Record<string, string>, conf: unknown): CniAnswer {
+  const cni = Object.entries(env).map(([key, value]) => [`CNI_${key}`, value]);
+  const input = typeof conf === "string" ? conf : JSON.stringify(conf);
+  const result = execaSync(node, [plugin], {
+    env: { PATH: process.env["PATH"] ?? "", ...Object.fromEntries(cni) },
+    extendEnv: false,
+    input,
+    reject: false,
+    stripFinalNewline: false,
+  });
+  return { exitCode: result.exitCode, stdout: result.stdout, stderr: result.stderr };
+}

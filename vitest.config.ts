@@ -1,0 +1,27 @@
+// The test levels: pure needs nothing, netns needs root and a kernel, runtime needs the built executable.
+import { defineConfig } from "vitest/config";
+
+const level = (name: string, include: string[], serial: boolean) => ({
+  test: {
+    name,
+    include,
+    fileParallelism: !serial,
+    testTimeout: serial ? 60_000 : 5_000,
+    hookTimeout: 60_000,
+  },
+});
+
+export default defineConfig({
+  test: {
+    reporters: process.env["CI"] ? ["default", "./test/lab/closing-line.ts"] : ["default"],
+    projects: [
+      level(
+        "pure",
+        ["test/{cni,mesh,redirect,netfilter,netns,attachment,command,docs,build}/**/*.test.ts"],
+        false,
+      ),
+      level("netns", ["test/netns/**/*.test.ts"], true),
+      level("runtime", ["test/runtime/**/*.test.ts"], true),
+    ],
+  },
+});
