@@ -17,7 +17,7 @@ export default defineConfig({
     projects: [
       level(
         "pure",
-        ["test/{cni,mesh,redirect,netfilter,netns,attachment,command,docs,build}/**/*.test.ts"],
+        ["test/{cni,mesh,redirect,netfilter,attachment,kube,command,docs,build}/**/*.test.ts"],
         false,
       ),
       level("netns", ["test/netns/**/*.test.ts"], true),

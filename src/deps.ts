@@ -8,8 +8,8 @@ import type { Netns } from "./netns/path.ts";
 export type Clock = {
   /** Milliseconds that only go forward. */
   readonly monotonicMs: () => number;
-  /** The time of day, as ISO 8601. */
-  readonly timeOfDay: () => string;
+  /** The time of day, in milliseconds of the epoch. */
+  readonly epochMs: () => number;
   readonly sleep: (ms: number) => Promise<void>;
 };
 

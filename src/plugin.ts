@@ -20,7 +20,7 @@ function makeDeps(): Deps {
   const path = searchPath(process.env["PATH"]);
   const clock = {
     monotonicMs: () => performance.now(),
-    timeOfDay: () => new Date().toISOString(),
+    epochMs: () => Date.now(),
     sleep: async (ms: number) => await setTimeout(ms),
   };
   return {

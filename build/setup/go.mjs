@@ -2,7 +2,7 @@
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -38,22 +38,43 @@ const goCommand = () => {
   return go;
 };
 
+// What interrupted set-ups left: work directories of processes that are gone.
+const sweep = () => {
+  for (const name of readdirSync(cacheDir)) {
+    const pid = /\.installing-(\d+)$/.exec(name)?.[1];
+    if (pid && !existsSync(`/proc/${pid}`)) rmSync(join(cacheDir, name), { recursive: true });
+  }
+};
+
 /**
- * Makes a directory appear all at once, so that what an interrupted set-up leaves is not taken for done.
- * @param {string} dir
+ * Gives a new directory to fill, on the same file system as the place where the result goes.
+ * @param {string} name
  * @param {(work: string) => void} fill
  */
-const appear = (dir, fill) => {
-  mkdirSync(dirname(dir), { recursive: true });
-  const work = mkdtempSync(`${dir}.`);
+const withWorkDir = (name, fill) => {
+  mkdirSync(cacheDir, { recursive: true });
+  sweep();
+  const work = join(cacheDir, `${name}.installing-${process.pid}`);
+  mkdirSync(work);
   try {
     fill(work);
-    rmSync(dir, { recursive: true, force: true });
-    renameSync(work, dir);
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
 };
+
+/**
+ * Makes a directory appear all at once, so that a half-filled one is not taken for done.
+ * @param {string} dir
+ * @param {(work: string) => void} fill
+ */
+const appear = (dir, fill) =>
+  withWorkDir(basename(dir), (work) => {
+    rmSync(dir, { recursive: true, force: true });
+    fill(work);
+    // another set-up, of another checkout, may have been quicker
+    if (!existsSync(dir)) renameSync(work, dir);
+  });
 
 /** @type {Step} */
 export const goStep = {
@@ -83,17 +104,14 @@ export const goPrograms = ({ name, version, dir, module, packages }) => {
     },
     install: () => {
       for (const path of [dir, dirname(stamp)]) mkdirSync(path, { recursive: true });
-      const work = mkdtempSync(join(cacheDir, `${name.replaceAll(" ", "-")}.`));
-      try {
+      withWorkDir(name, (work) => {
         const sources = packages.map((path) => `${join(module, path)}@${version}`);
         const env = { GOBIN: work, CGO_ENABLED: "0", GOFLAGS: "" };
         run([goCommand(), "install", "-ldflags=-s -w", ...sources], env);
         rmSync(stamp, { force: true });
         for (const program of programs) renameSync(join(work, program), join(dir, program));
         writeFileSync(stamp, version);
-      } finally {
-        rmSync(work, { recursive: true, force: true });
-      }
+      });
     },
     advice: `the programs come from the Go module ${module}: is the Go module proxy reachable?`,
   };

@@ -50,7 +50,8 @@ export const npmStep = {
   },
   install: () => {
     const options = ["--prefix", checkout, "--include=dev", "--include=optional"];
-    run(["npm", "ci", ...options, "--no-audit", "--no-fund"], { PATH: machinePath() });
+    const quiet = /** @type {const} */ (["--no-audit", "--no-fund", "--loglevel=error"]);
+    run(["npm", "ci", ...options, ...quiet], { PATH: machinePath() });
   },
   advice: "npm ci, in the checkout",
 };

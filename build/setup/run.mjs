@@ -1,7 +1,17 @@
-// Running a command for a step of set-up: silent when it works, its last lines when it does not.
+// Running a command for a step of set-up: silent when it works, its output's ends when it does not.
 import { spawnSync } from "node:child_process";
 
-const lastLines = 15;
+// some tools say what is wrong first, and then a page of usage
+const firstLines = 8;
+const lastLines = 12;
+
+/** @param {string} output */
+const ends = (output) => {
+  const lines = output.split("\n").filter((line) => line.trim() !== "");
+  return lines.length > firstLines + lastLines
+    ? [...lines.slice(0, firstLines), "...", ...lines.slice(-lastLines)]
+    : lines;
+};
 
 export class CommandFailure extends Error {
   /**
@@ -13,10 +23,7 @@ export class CommandFailure extends Error {
     super(`${argv.join(" ")}: ${outcome}`);
     this.command = argv.join(" ");
     this.outcome = outcome;
-    this.output = output
-      .split("\n")
-      .filter((line) => line.trim() !== "")
-      .slice(-lastLines);
+    this.output = ends(output);
   }
 }
 

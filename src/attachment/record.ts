@@ -52,9 +52,11 @@ export function recordName({ network, containerId, ifName }: AttachmentKey): str
   return `${network},${containerId},${ifName}.json`;
 }
 
-/** True when the record is about this attachment. */
-export function isOf(record: AttachmentRecord, key: AttachmentKey): boolean {
-  return recordName(record) === recordName(key);
+/** The attachment that a file of this name is about; undefined for another file. */
+export function parseRecordName(name: string): AttachmentKey | undefined {
+  const [, network, containerId, ifName] = /^([^,.][^,]*),([^,]+),(.+)\.json$/.exec(name) ?? [];
+  if (network === undefined || containerId === undefined || ifName === undefined) return undefined;
+  return { network, containerId, ifName };
 }
 
 /** The text of a record's file. */

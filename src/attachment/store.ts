@@ -1,14 +1,26 @@
-// Keeps the records as files in the state directory. Edge.
+// Keeps the records as files in the state directory, one a file. Edge.
 // On tmpfs by default: after a reboot there are no netns, so there is nothing to remember.
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import {
   type AttachmentKey,
   type AttachmentRecord,
   parseRecord,
+  parseRecordName,
   recordName,
   renderRecord,
 } from "./record.ts";
+
+/** An attachment that has a record, and when it was last written, in milliseconds of the epoch. */
+export type Entry = { readonly key: AttachmentKey; readonly writtenMs: number };
 
 export type Store = {
   /** The attachment's record; undefined when there is none that can be read. */
@@ -17,29 +29,38 @@ export type Store = {
   readonly write: (record: AttachmentRecord) => void;
   /** Forgets the attachment; nothing to forget is fine. */
   readonly remove: (key: AttachmentKey) => void;
-  /** All records that can be read. */
-  readonly list: () => AttachmentRecord[];
+  /** All attachments that have a record, also one that cannot be read. */
+  readonly entries: () => Entry[];
+  /** Makes sure that records can be written; throws when they cannot. */
+  readonly prepare: () => void;
 };
 
-/** The records in `<stateDir>/attachments`; the directory is made by the first write. */
+/** The records in `<stateDir>/attachments`; the directory is made when it is first needed. */
 export function openStore(stateDir: string): Store {
   const directory = join(stateDir, "attachments");
   const fileOf = (key: AttachmentKey) => join(directory, recordName(key));
+  // Of the attachment and not of the process: its commands come one by one, and what a killed one left is found again.
+  const temporaryOf = (key: AttachmentKey) => join(directory, `.${recordName(key)}.tmp`);
+  const prepare = () => {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+  };
   return {
     read: (key) => readRecord(fileOf(key)),
     write: (record) => {
-      mkdirSync(directory, { recursive: true, mode: 0o700 });
-      const file = fileOf(record);
-      // The name of the process and not of the attachment: it is short enough, and two writers never share it.
-      const temporary = join(directory, `.${process.pid}.tmp`);
-      writeFileSync(temporary, renderRecord(record), { mode: 0o600 });
+      prepare();
+      writeFileSync(temporaryOf(record), renderRecord(record), { mode: 0o600 });
       // No fsync: after a power cut the netns that the record is about is gone as well.
-      renameSync(temporary, file);
+      renameSync(temporaryOf(record), fileOf(record));
     },
-    remove: (key) => rmSync(fileOf(key), { force: true }),
-    list: () => {
-      const names = namesIn(directory).filter((name) => name.endsWith(".json"));
-      return names.flatMap((name) => readRecord(join(directory, name)) ?? []);
+    remove: (key) => {
+      for (const file of [temporaryOf(key), fileOf(key)]) removeFile(file);
+    },
+    entries: () => namesIn(directory).flatMap((name) => entryOf(directory, name)),
+    prepare: () => {
+      prepare();
+      const probe = join(directory, `.${process.pid}.probe`);
+      writeFileSync(probe, "", { mode: 0o600 });
+      rmSync(probe);
     },
   };
 }
@@ -51,6 +72,20 @@ function readRecord(file: string): AttachmentRecord | undefined {
     if (isAbsent(error)) return undefined;
     throw error;
   }
+}
+
+function removeFile(file: string): void {
+  try {
+    rmSync(file, { force: true });
+  } catch (error) {
+    if (!isAbsent(error)) throw error;
+  }
+}
+
+function entryOf(directory: string, name: string): Entry[] {
+  const key = parseRecordName(name);
+  const stats = statSync(join(directory, name), { throwIfNoEntry: false });
+  return key === undefined || stats === undefined ? [] : [{ key, writtenMs: stats.mtimeMs }];
 }
 
 function namesIn(directory: string): string[] {

@@ -80,7 +80,7 @@ function recordOf(call: Call, work: Work, { choice }: Session): AttachmentRecord
     })),
     backend: choice.backend,
     backendReason: choice.reason,
-    time: call.deps.clock.timeOfDay(),
+    time: new Date(call.deps.clock.epochMs()).toISOString(),
     version,
   };
 }

@@ -45,15 +45,12 @@ function openRecorded(call: Call, record: AttachmentRecord): Netns | undefined {
 
 // A pod with two attachments has one set of rules for both: the last to go takes it along.
 function isShared(call: Call, record: AttachmentRecord): boolean {
-  const { inode, device } = record.netns;
-  const same = call.store
-    .list()
-    .filter(({ netns }) => netns.inode === inode && netns.device === device);
-  return same.some(({ ifName, network, containerId }) => {
-    return (
-      containerId === record.containerId && (ifName !== record.ifName || network !== record.network)
-    );
-  });
+  const others = call.store
+    .entries()
+    .map(({ key }) => key)
+    .filter((key) => key.containerId === record.containerId)
+    .filter((key) => key.ifName !== record.ifName || key.network !== record.network);
+  return others.some((key) => call.store.read(key)?.netns.inode === record.netns.inode);
 }
 
 async function removeRules(call: Call, netns: Netns, record: AttachmentRecord): Promise<Family[]> {

@@ -9,13 +9,16 @@ import {
   supportedVersions,
 } from "../cni/version.ts";
 import type { Deps } from "../deps.ts";
-import { parseConf, unknownKeys } from "../mesh/conf.ts";
+import type { Logger } from "../log.ts";
+import { parseConf, parseConfLeniently, unknownKeys } from "../mesh/conf.ts";
 import { version } from "../version.ts";
 import { add } from "./add.ts";
 import { type Call, podOf, subjectOf, type Told } from "./call.ts";
 import { check } from "./check.ts";
 import { del } from "./del.ts";
 import { toCniError } from "./failure.ts";
+import { gc } from "./gc.ts";
+import { status } from "./status.ts";
 
 export type Input = { readonly env: Environment; readonly readStdin: () => string };
 export type Output = {
@@ -26,27 +29,43 @@ export type Output = {
 
 type Flow = (call: Call, told: Told) => Promise<string>;
 
-const flows: Readonly<Record<string, Flow>> = { ADD: add, CHECK: check, DEL: del };
+const flows: Readonly<Record<string, Flow>> = {
+  ADD: add,
+  CHECK: check,
+  DEL: del,
+  GC: gc,
+  STATUS: status,
+};
 
 /** Serves one call. Never rejects; what went wrong is CNI JSON on stdout and exit status 1. */
 export async function run(input: Input, deps: Deps): Promise<Output> {
   if ((input.env["CNI_COMMAND"] ?? "") === "") return about();
-  const state: State = { cniVersion: currentVersion, subject: "this call" };
+  const state: State = { cniVersion: currentVersion, subject: "this call", lenient: false };
   try {
     return done(await serve(input, deps, state));
   } catch (thrown) {
     const error = toCniError(thrown, state.subject);
-    state.failed?.(error);
+    report(error, deps, state);
+    if (state.lenient) return done("");
     return { exitCode: 1, stdout: renderError(error, state.cniVersion), stderr: "" };
   }
 }
 
 /** What is known so far, for the error that may come. */
-type State = { cniVersion: string; subject: string; failed?: (error: CniError) => void };
+type State = {
+  cniVersion: string;
+  subject: string;
+  /** DEL: libcni stops the whole chain at the first DEL that fails, so what goes wrong is only told to the log. */
+  lenient: boolean;
+  log?: Logger;
+  /** The fields of the command's one line. */
+  fields?: () => object;
+};
 
 async function serve(input: Input, deps: Deps, state: State): Promise<string> {
   const request = parseRequest(input.env);
   if (request.command === "VERSION") return renderVersions();
+  state.lenient = request.command === "DEL";
   const network = parseNetworkConf(input.readStdin());
   if (supportedVersions.includes(network.cniVersion)) state.cniVersion = network.cniVersion;
   const flow = flows[request.command];
@@ -54,13 +73,19 @@ async function serve(input: Input, deps: Deps, state: State): Promise<string> {
     throw new CniError(errorCode.invalidEnvironment, `unknown CNI_COMMAND: ${request.command}`);
   }
   requireVersion(request.command, network.cniVersion);
-  const plugin = parseConf(network.document);
+  const plugin = state.lenient ? parseConfLeniently(network.document) : parseConf(network.document);
   const log = deps.openLog({ level: plugin.log_level, file: plugin.log_file });
+  state.log = log;
   const unknown = unknownKeys(network.document, plugin);
   if (unknown.length > 0) log.warn({ keys: unknown }, "the conf has keys that nobody reads");
   const call = makeCall({ request, network, plugin, log }, deps);
   state.subject = subjectOf(call);
   return await logged(call, flow, state);
+}
+
+function report({ code, message, details, cause }: CniError, deps: Deps, state: State): void {
+  const log = state.log ?? deps.openLog({ level: "info", file: "" });
+  log.error({ ...state.fields?.(), code, details, err: cause }, message);
 }
 
 function makeCall(read: Pick<Call, "request" | "network" | "plugin" | "log">, deps: Deps): Call {
@@ -94,8 +119,7 @@ async function logged(call: Call, flow: Flow, state: State): Promise<string> {
     execs,
     durationMs: Math.round((clock.monotonicMs() - began) * 10) / 10,
   });
-  state.failed = ({ code, message, details, cause }) =>
-    call.log.error({ ...fields(), code, details, err: cause }, message);
+  state.fields = fields;
   const stdout = await flow({ ...call, deps: { ...call.deps, exec: counting } }, told);
   call.log.info(fields(), "done");
   return stdout;

@@ -23,7 +23,16 @@ const linkerdSchema = z.looseObject({
   ipv6: z._default(z.boolean(), false),
 });
 
+const names = z.array(z.string());
+
 const sluiceSchema = z.looseObject({
+  "pod-source": z.optional(z.enum(["auto", "annotations", "api"])),
+  "exclude-namespaces": z._default(names, ["kube-system"]),
+  "control-plane-namespace": z._default(z.string(), "linkerd"),
+  "api-server-ports": z._default(z.array(number), [443, 6443]),
+  "agent-pod": z.optional(z.object({ namespace: z.string(), "name-prefix": z.string() })),
+  "deny-annotations": z._default(z.record(z.string(), names), {}),
+  "on-invalid-annotation": z._default(z.enum(["reject", "warn"]), "reject"),
   "state-dir": z._default(z.string(), "/run/sluice"),
   "timeout-seconds": z._default(z.number().check(z.minimum(1), z.maximum(110)), 20),
 });
@@ -65,6 +74,14 @@ export function parseConf(document: JsonObject): PluginConf {
     ({ path, message, input }) => `${path.join(".")}: ${message}, found ${JSON.stringify(input)}`,
   );
   throw invalidConf(problems.join("; "));
+}
+
+/** Reads what can be read of the conf, and takes defaults for the rest: DEL must clean up after whatever ADD accepted. */
+export function parseConfLeniently(document: JsonObject): PluginConf {
+  const attempts = [document, { sluice: document["sluice"], linkerd: {} }];
+  const results = attempts.map((attempt) => z.safeParse(confSchema, attempt));
+  const good = results.find(({ success }) => success)?.data;
+  return good ?? z.parse(confSchema, { linkerd: {} });
 }
 
 /** Keys that nobody reads: likely slips of the pen, worth one warning. */

@@ -1,4 +1,4 @@
-// Linkerd's names: chains and annotations that its own tools, and what they left behind, go by.
+// Linkerd's names: chains, containers, annotations and labels that its own tools, and what they left behind, go by.
 
 /** Takes what comes in from PREROUTING. linkerd-init and linkerd-cni use this name; it never changes. */
 export const inboundChain = "PROXY_INIT_REDIRECT";
@@ -8,3 +8,37 @@ export const outboundChain = "PROXY_INIT_OUTPUT";
 
 /** All own chains, in the order in which they are written. */
 export const ownChains: readonly string[] = [inboundChain, outboundChain];
+
+/** The proxy, as container or (native sidecar) as init container. */
+export const proxyContainer = "linkerd-proxy";
+
+/** Where it is, the pod sets up its rules itself. */
+export const initContainer = "linkerd-init";
+
+/** Init containers of Linkerd's own, which need no network of the pod's. */
+export const ownInitContainers: readonly string[] = [initContainer, "linkerd-network-validator"];
+
+/** The injector leaves this on each pod that it gave a proxy. */
+export const proxyVersionAnnotation = "linkerd.io/proxy-version";
+
+/** On pods of Linkerd's own control plane. */
+export const controlPlaneLabel = "linkerd.io/control-plane-component";
+
+/** What annotations that change the redirect begin with. */
+export const configPrefix = "config.linkerd.io/";
+
+/** The annotations that change the redirect, without their prefix. */
+export const configKeys = [
+  "skip-inbound-ports",
+  "skip-outbound-ports",
+  "skip-subnets",
+  "proxy-uid",
+  "proxy-gid",
+  "inbound-port",
+  "outbound-port",
+  "admin-port",
+  "control-port",
+  "close-wait-timeout",
+] as const;
+
+export type ConfigKey = (typeof configKeys)[number];

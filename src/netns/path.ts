@@ -1,6 +1,14 @@
 // Is CNI_NETNS a network namespace, and not our own? Asked before anything runs. The namespace is then held open:
 // the one that was judged is the one that is entered, whatever becomes of the path.
-import { closeSync, fstatSync, openSync, statfsSync, statSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readlinkSync,
+  statfsSync,
+  statSync,
+} from "node:fs";
 import { CniError, errorCode } from "../cni/error.ts";
 
 /** A network namespace, held open. */
@@ -14,8 +22,8 @@ export type Netns = {
   readonly inode: number;
 };
 
-/** File systems that namespaces are on (statfs.f_type): nsfs, and procfs on old kernels. */
-const namespaceMagic = [0x6e73_6673, 0x9fa0];
+/** The file system that namespaces are on (statfs.f_type): nsfs. Kernels that had them on procfs run no Node of today. */
+const namespaceMagic = 0x6e73_6673;
 
 /**
  * Opens the netns at `path`.
@@ -25,12 +33,7 @@ const namespaceMagic = [0x6e73_6673, 0x9fa0];
 export function openNetns(path: string, allowOwn: boolean): Netns {
   const fd = openPath(path);
   try {
-    const magic = statfsSync(path).type;
-    if (!namespaceMagic.includes(magic)) {
-      throw new CniError(errorCode.netnsUnusable, `CNI_NETNS ${path} is not a network namespace`, {
-        details: `unknown FS magic ${magic.toString(16)}`,
-      });
-    }
+    requireNetns(path, fd);
     const { dev: device, ino: inode } = fstatSync(fd);
     const own = statSync("/proc/self/ns/net");
     if (own.dev === device && own.ino === inode && !allowOwn) {
@@ -47,9 +50,26 @@ export function openNetns(path: string, allowOwn: boolean): Netns {
   }
 }
 
+// The open file is asked, not the path, which may lead elsewhere by now.
+function requireNetns(path: string, fd: number): void {
+  const open = `/proc/self/fd/${fd}`;
+  const magic = statfsSync(open).type;
+  if (magic !== namespaceMagic) throw notNetns(path, `unknown FS magic ${magic.toString(16)}`);
+  // A namespace of /proc calls itself `mnt:[4026531841]`. A bind mount shows its own path, whatever its kind: if that
+  // is another one, nsenter refuses it.
+  const kind = /^(\w+):\[\d+\]$/.exec(readlinkSync(open))?.[1] ?? "net";
+  if (kind !== "net") throw notNetns(path, `it is a namespace of kind ${kind}`);
+}
+
+function notNetns(path: string, details: string): CniError {
+  const message = `CNI_NETNS ${path} is not a network namespace`;
+  return new CniError(errorCode.netnsUnusable, message, { details });
+}
+
+// Non-blocking: opening a pipe that nobody writes to would wait for ever.
 function openPath(path: string): number {
   try {
-    return openSync(path, "r");
+    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (cause) {
     throw new CniError(errorCode.unknownContainer, `CNI_NETNS ${path} cannot be opened`, {
       details: `${cause instanceof Error ? cause.message : String(cause)}; the pod is gone, or the path is wrong`,

@@ -6,7 +6,7 @@ import { familyOf } from "./cidr.ts";
 
 const port = z.int().check(z.minimum(1), z.maximum(65535));
 const id = z.int().check(z.minimum(1), z.maximum(4_294_967_294));
-const ranges = z.array(z.object({ from: port, to: port }));
+const ranges = z.readonly(z.array(z.object({ from: port, to: port })));
 
 /** The schema reads intents back from records; an intent in memory is already of this shape. */
 export const intentSchema = z.object({
@@ -18,6 +18,8 @@ export const intentSchema = z.object({
   /** Whose traffic is the proxy's own. */
   proxyUid: id,
   proxyGid: z.optional(id),
+  /** The netns' conntrack timeout for half-closed connections; not set: the kernel's own. */
+  closeWaitSeconds: z.optional(z.int().check(z.minimum(1))),
   /** Inbound ports that are redirected; none named: all. Sorted. */
   onlyInbound: z.array(port),
   /** Ports that are not redirected: merged (redirect/port.mergePorts). */

@@ -1,0 +1,184 @@
+// From the conf's intent to the pod's: what annotations say about the redirect. Pod, then namespace, then conf; an empty
+// value is not set. Strict as the conf: what cannot be read is an error with annotation and entry, or a warning if so wished.
+
+import { type Cidr, mergeCidrs, parseCidr } from "../redirect/cidr.ts";
+import type { Intent } from "../redirect/intent.ts";
+import { mergePorts, type PortRange, parsePort, parsePorts } from "../redirect/port.ts";
+import { type ConfigKey, configKeys, configPrefix } from "./linkerd.ts";
+import { type Annotations, type PodFacts, proxyOf } from "./pod.ts";
+
+/** What the node's owner lets pods say. */
+export type AnnotationPolicy = {
+  /** Keys (without prefix) that pods of this namespace may not set. */
+  readonly denied: readonly string[];
+  /** Ports of the API server, which the mesh's own control plane reaches without its proxy. */
+  readonly apiServerPorts: readonly PortRange[];
+};
+
+/** One annotation that cannot be honoured. */
+export type Refusal = { readonly annotation: string; readonly problem: string };
+
+export type Annotated = {
+  readonly intent: Intent;
+  /** Annotations that cannot be honoured; the intent is as without them. */
+  readonly refusals: readonly Refusal[];
+  /** Sentences for the log. */
+  readonly notes: readonly string[];
+};
+
+/** The pod's intent. */
+export function applyAnnotations(
+  intent: Intent,
+  pod: PodFacts,
+  policy: AnnotationPolicy,
+): Annotated {
+  const reader = makeReader(pod, policy);
+  const annotated = readIntent(intent, reader);
+  const outbound = pod.isControlPlane ? policy.apiServerPorts : [];
+  const uid = proxyUid(annotated, pod, reader);
+  return {
+    intent: {
+      ...annotated,
+      proxyUid: uid,
+      excludeOutbound: mergePorts([...annotated.excludeOutbound, ...outbound]),
+    },
+    refusals: reader.refusals,
+    notes: [...reader.notes, ...nearMisses(pod.annotations)],
+  };
+}
+
+type Reader = {
+  readonly refusals: Refusal[];
+  readonly notes: string[];
+  /** The value of an annotation, read; undefined when it is not set, denied, or cannot be read. */
+  readonly read: <T>(key: ConfigKey, parse: (text: string) => T) => T | undefined;
+};
+
+function makeReader(pod: PodFacts, policy: AnnotationPolicy): Reader {
+  const refusals: Refusal[] = [];
+  const read = <T>(key: ConfigKey, parse: (text: string) => T): T | undefined => {
+    const annotation = configPrefix + key;
+    const text = pod.annotations[annotation] || pod.namespaceAnnotations[annotation] || "";
+    if (text === "") return undefined;
+    try {
+      if (policy.denied.includes(key)) throw new RangeError("is not allowed in this namespace");
+      return parse(text);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      refusals.push({ annotation, problem: error.message });
+      return undefined;
+    }
+  };
+  return { refusals, notes: [], read };
+}
+
+function readIntent(intent: Intent, reader: Reader): Intent {
+  const { read } = reader;
+  const gid = read("proxy-gid", parseId);
+  const closeWaitSeconds = read("close-wait-timeout", parseSeconds);
+  const adminPorts = (["admin-port", "control-port"] as const).flatMap((key) => {
+    const port = read(key, parsePort);
+    return port === undefined ? [] : [{ from: port, to: port }];
+  });
+  return {
+    ...intent,
+    inboundPort: read("inbound-port", parsePort) ?? intent.inboundPort,
+    outboundPort: read("outbound-port", parsePort) ?? intent.outboundPort,
+    ...(gid === undefined ? {} : { proxyGid: gid }),
+    ...(closeWaitSeconds === undefined ? {} : { closeWaitSeconds }),
+    // Added, not put in the place of: the proxy's own ports are in the conf's list (linkerd2#13976).
+    excludeInbound: mergePorts([
+      ...intent.excludeInbound,
+      ...adminPorts,
+      ...(read("skip-inbound-ports", parsePorts) ?? []),
+    ]),
+    excludeOutbound: outboundPorts(intent, reader),
+    excludeSubnets: read("skip-subnets", parseCidrs) ?? intent.excludeSubnets,
+  };
+}
+
+// In the place of the conf's list, as linkerd-cni does; users are surprised, so it is said (linkerd/website#942).
+function outboundPorts(intent: Intent, { read, notes }: Reader): readonly PortRange[] {
+  const ports = read("skip-outbound-ports", parsePorts);
+  if (ports === undefined) return intent.excludeOutbound;
+  if (intent.excludeOutbound.length > 0) {
+    const replaced = intent.excludeOutbound.map(({ from, to }) =>
+      from === to ? from : `${from}-${to}`,
+    );
+    notes.push(
+      `${configPrefix}skip-outbound-ports replaces the conf's outbound ports ${replaced.join(",")}`,
+    );
+  }
+  return mergePorts(ports);
+}
+
+// What the proxy really runs as is what its packets carry; an annotation or a conf that says otherwise would make it
+// redirect itself (linkerd2#2812).
+function proxyUid(intent: Intent, pod: PodFacts, { read, notes, refusals }: Reader): number {
+  const named = read("proxy-uid", parseId) ?? intent.proxyUid;
+  const runAsUser = pod.spec === undefined ? undefined : proxyOf(pod.spec)?.runAsUser;
+  if (runAsUser === undefined || runAsUser === named) return named;
+  if (runAsUser === 0) {
+    refusals.push({
+      annotation: "securityContext.runAsUser of the proxy",
+      problem: "0 (root) cannot be exempted: other containers run as root too",
+    });
+    return named;
+  }
+  notes.push(`the proxy runs as uid ${runAsUser}, not ${named}: ${runAsUser} is exempted`);
+  return runAsUser;
+}
+
+function parseId(text: string): number {
+  const id = /^[0-9]{1,10}$/.test(text) ? Number(text) : Number.NaN;
+  if (id >= 1 && id <= 4_294_967_294) return id;
+  throw new RangeError(`${JSON.stringify(text)} is not an id (1 to 4294967294)`);
+}
+
+function parseCidrs(text: string): Cidr[] {
+  return mergeCidrs(text.split(",").map(parseCidr));
+}
+
+const unitSeconds: Readonly<Record<string, number>> = { h: 3600, m: 60, s: 1 };
+
+// A Go duration, as the injector reads it; the kernel takes whole seconds.
+function parseSeconds(text: string): number {
+  const good = /^(?:[0-9]{1,9}[hms])+$/.test(text);
+  const parts = good ? [...text.matchAll(/([0-9]+)([hms])/g)] : [];
+  const seconds = parts.reduce(
+    (sum, [, n, unit]) => sum + Number(n) * (unitSeconds[unit ?? ""] ?? 0),
+    0,
+  );
+  if (seconds >= 1 && seconds <= 2_147_483) return seconds;
+  throw new RangeError(
+    `${JSON.stringify(text)} is not a duration of whole seconds (like 30s or 1h)`,
+  );
+}
+
+/** Keys that look like ours and are not: silently ignored ones have cost people days (linkerd2#5873, #8100). */
+function nearMisses(annotations: Annotations): string[] {
+  return Object.keys(annotations).flatMap((key) => {
+    const meant = meantKey(key);
+    return meant === undefined ? [] : [`annotation ${key.slice(0, 80)} is not known; ${meant} is`];
+  });
+}
+
+function meantKey(key: string): string | undefined {
+  const [, prefix = "", name = ""] = /^([a-z.]*linkerd\.io\/)([a-z-]{3,40})$/.exec(key) ?? [];
+  if (prefix === configPrefix && configKeys.some((known) => known === name)) return undefined;
+  const meant = configKeys.find((known) => isNear(known, name));
+  return meant === undefined ? undefined : configPrefix + meant;
+}
+
+// Equal but for one letter too many, too few, wrong, or two swapped.
+function isNear(a: string, b: string): boolean {
+  const at = [...a].findIndex((char, i) => char !== b[i]);
+  if (at === -1) return b.length - a.length <= 1;
+  const [restA, restB] = [a.slice(at), b.slice(at)];
+  return (
+    restA.slice(1) === restB ||
+    restA === restB.slice(1) ||
+    restA.slice(1) === restB.slice(1) ||
+    `${restA[1]}${restA[0]}${restA.slice(2)}` === restB
+  );
+}
