@@ -23,7 +23,13 @@ function makeDeps(): Deps {
     epochMs: () => Date.now(),
     sleep: async (ms: number) => await setTimeout(ms),
   };
+  // Loaded when the API is asked, and not before: most ADDs need nothing of it.
+  const openKube: Deps["openKube"] = async (settings) => {
+    const { openReader } = await import("./kube/reader.ts");
+    return openReader(settings);
+  };
   return {
+    openKube,
     exec,
     clock,
     find: programFinder(path),

@@ -10,6 +10,7 @@ import type { PluginConf } from "../mesh/conf.ts";
 import type { BackendChoice } from "../netfilter/backend.ts";
 import { makeClient } from "../netfilter/client.ts";
 import type { Session } from "../netfilter/converge.ts";
+import type { Looking } from "../netns/addresses.ts";
 import type { Netns } from "../netns/path.ts";
 
 export type Call = {
@@ -53,4 +54,10 @@ export function sessionOf(call: Call, netns: Netns, choice: BackendChoice): Sess
     remainingMs: call.remainingMs,
     sleep: clock.sleep,
   };
+}
+
+/** What a single look into a netns needs. */
+export function lookingOf(call: Call): Looking {
+  const { exec, find, path } = call.deps;
+  return { exec, find, path, timeoutMs: call.remainingMs() };
 }

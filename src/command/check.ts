@@ -17,9 +17,11 @@ import {
 } from "../netfilter/table.ts";
 import { findTools, type Tools } from "../netfilter/tools.ts";
 import type { Netns } from "../netns/path.ts";
+import { closeWaitSetting, readSysctl } from "../netns/sysctl.ts";
 import { buildRulesets } from "../redirect/ruleset.ts";
-import { deriveIntent, modeOf } from "./add.ts";
-import { type Call, keyOf, sessionOf, subjectOf, type Told } from "./call.ts";
+import { modeOf } from "./add.ts";
+import { type Call, keyOf, lookingOf, sessionOf, subjectOf, type Told } from "./call.ts";
+import { deriveIntent } from "./intent.ts";
 
 /**
  * Compares the netns with the attachment's record, or, where there is none, with what ADD would make of the conf.
@@ -29,33 +31,44 @@ export async function check(call: Call, told: Told): Promise<string> {
   const { request, deps } = call;
   const netns = deps.openNetns(request.netns, request.netnsOverride);
   try {
-    const { rulesets, choice } = await expected(call, netns);
-    told["families"] = rulesets.map(({ family }) => family);
-    told["backend"] = choice.backend;
-    const drifts = await observe(call, netns, { rulesets, choice });
-    if (drifts.length > 0) throw drifted(call, choice.backend, drifts);
-    return "";
+    const wanted = await expected(call, netns, told);
+    if (wanted !== undefined) await verify(call, netns, wanted);
   } finally {
     deps.closeNetns(netns);
   }
+  return "";
 }
 
-type Expected = { readonly rulesets: readonly Ruleset[]; readonly choice: BackendChoice };
+type Expected = {
+  readonly rulesets: readonly Ruleset[];
+  readonly choice: BackendChoice;
+  readonly closeWaitSeconds: number | undefined;
+};
 
-async function expected(call: Call, netns: Netns): Promise<Expected> {
-  const { find } = call.deps;
+// Nothing is expected of a pod that ADD left alone.
+async function expected(call: Call, netns: Netns, told: Told): Promise<Expected | undefined> {
   const record = recordFor(call, netns);
-  if (record !== undefined) {
-    const { rulesets, backend, intent } = record;
-    return { rulesets, choice: useBackend(backend, intent.families, find) };
-  }
-  call.log.warn(
-    { containerId: call.request.containerId },
-    "no record of this attachment; checking against the conf",
-  );
-  const intent = await deriveIntent(call, netns, readPrevResult(call.network));
-  const choice = chooseBackend(modeOf(call.plugin.linkerd), intent.families, find);
-  return { rulesets: buildRulesets(intent), choice };
+  const derived = record ?? (await derive(call, netns));
+  if (derived === undefined) return undefined;
+  const { intent, rulesets } = derived;
+  const choice =
+    record === undefined
+      ? chooseBackend(modeOf(call.plugin.linkerd), intent.families, call.deps.find)
+      : useBackend(record.backend, intent.families, call.deps.find);
+  told["families"] = intent.families;
+  told["backend"] = choice.backend;
+  return { rulesets, choice, closeWaitSeconds: intent.closeWaitSeconds };
+}
+
+async function derive(
+  call: Call,
+  netns: Netns,
+): Promise<(Pick<AttachmentRecord, "intent"> & Pick<Expected, "rulesets">) | undefined> {
+  const derived = await deriveIntent(call, netns, readPrevResult(call.network));
+  if (derived.kind === "skip") return undefined;
+  const { containerId } = call.request;
+  call.log.warn({ containerId }, "no record of this attachment; checking against the conf");
+  return { intent: derived.intent, rulesets: buildRulesets(derived.intent) };
 }
 
 /** The attachment's record, if it is about this very netns: after a reboot or a reused id it is about another. */
@@ -63,6 +76,20 @@ export function recordFor(call: Call, netns: Netns): AttachmentRecord | undefine
   const record = call.store.read(keyOf(call));
   const same = record?.netns.inode === netns.inode && record.netns.device === netns.device;
   return same ? record : undefined;
+}
+
+async function verify(call: Call, netns: Netns, wanted: Expected): Promise<void> {
+  const drifts = await observe(call, netns, wanted);
+  const lines = [...drifts.map(renderDrift), ...(await verifySetting(call, netns, wanted))];
+  if (lines.length > 0) throw drifted(call, wanted.choice.backend, lines);
+}
+
+async function verifySetting(call: Call, netns: Netns, wanted: Expected): Promise<string[]> {
+  const { closeWaitSeconds } = wanted;
+  if (closeWaitSeconds === undefined) return [];
+  const found = await readSysctl(netns, closeWaitSetting, lookingOf(call));
+  if (found === String(closeWaitSeconds)) return [];
+  return [`changed-sysctl (${closeWaitSetting}): expected ${closeWaitSeconds}; found ${found}`];
 }
 
 async function observe(call: Call, netns: Netns, { rulesets, choice }: Expected): Promise<Drift[]> {
@@ -116,11 +143,11 @@ function otherBackend(ruleset: Ruleset, table: Table, backend: Backend): Drift[]
   return [{ kind: "other-backend", family: ruleset.family, chain: "", expected: "", found }];
 }
 
-function drifted(call: Call, backend: Backend, drifts: readonly Drift[]): CniError {
-  const count = drifts.length === 1 ? "1 drift" : `${drifts.length} drifts`;
+function drifted(call: Call, backend: Backend, lines: readonly string[]): CniError {
+  const count = lines.length === 1 ? "1 drift" : `${lines.length} drifts`;
   return new CniError(
     errorCode.drift,
     `${subjectOf(call)} is not redirected as intended: ${count} (${backend})`,
-    { details: drifts.map(renderDrift).join("\n") },
+    { details: lines.join("\n") },
   );
 }

@@ -47,6 +47,7 @@ export const confSchema = z.looseObject({
 
 export type PluginConf = z.infer<typeof confSchema>;
 export type LinkerdConf = PluginConf["linkerd"];
+export type SluiceConf = PluginConf["sluice"];
 
 /** What a conf list's entry may hold besides: the protocol's keys, which are others' to judge. */
 const protocolKeys = [

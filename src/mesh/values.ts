@@ -3,7 +3,7 @@
 import { mergeCidrs, parseCidr } from "../redirect/cidr.ts";
 import type { Intent } from "../redirect/intent.ts";
 import { mergePorts, type PortRange, parsePort, parsePorts } from "../redirect/port.ts";
-import { invalidConf, type LinkerdConf } from "./conf.ts";
+import { invalidConf, type LinkerdConf, type SluiceConf } from "./conf.ts";
 
 /** The intent of a pod that has nothing to say itself. `families` comes from its addresses. */
 export function intentOfConf(conf: LinkerdConf, families: Intent["families"]): Intent {
@@ -18,9 +18,20 @@ export function intentOfConf(conf: LinkerdConf, families: Intent["families"]): I
     excludeInbound: ports(conf, "inbound-ports-to-ignore"),
     excludeOutbound: ports(conf, "outbound-ports-to-ignore"),
     excludeSubnets: mergeCidrs(
-      conf["subnets-to-ignore"].map((entry) => read("subnets-to-ignore", () => parseCidr(entry))),
+      conf["subnets-to-ignore"].map((entry) =>
+        read("linkerd.subnets-to-ignore", () => parseCidr(entry)),
+      ),
     ),
   };
+}
+
+/** Ports of the API server, for control plane pods where the API does not tell them. */
+export function apiServerPorts(conf: SluiceConf): PortRange[] {
+  const key = "api-server-ports";
+  const found = conf[key].flatMap((entry) =>
+    read(`sluice.${key}`, () => parsePorts(String(entry))),
+  );
+  return mergePorts(found);
 }
 
 type NumberWord = number | string | undefined;
@@ -28,7 +39,7 @@ type NumberWord = number | string | undefined;
 function proxyPort(conf: LinkerdConf, key: "incoming-proxy-port" | "outgoing-proxy-port"): number {
   const word = conf[key];
   if (word === undefined) throw invalidConf(`linkerd.${key} is missing`);
-  return read(key, () => parsePort(String(word)));
+  return read(`linkerd.${key}`, () => parsePort(String(word)));
 }
 
 // Every pod's proxy must be exempted, and root must not be: half of all containers run as root, and would pass by.
@@ -52,7 +63,9 @@ function gid(word: NumberWord): number | undefined {
 }
 
 function onlyInbound(words: readonly (number | string)[]): number[] {
-  const found = words.map((word) => read("ports-to-redirect", () => parsePort(String(word))));
+  const found = words.map((word) =>
+    read("linkerd.ports-to-redirect", () => parsePort(String(word))),
+  );
   return [...new Set(found)].toSorted((a, b) => a - b);
 }
 
@@ -60,14 +73,16 @@ function ports(
   conf: LinkerdConf,
   key: "inbound-ports-to-ignore" | "outbound-ports-to-ignore",
 ): PortRange[] {
-  return mergePorts(conf[key].flatMap((entry) => read(key, () => parsePorts(String(entry)))));
+  return mergePorts(
+    conf[key].flatMap((entry) => read(`linkerd.${key}`, () => parsePorts(String(entry)))),
+  );
 }
 
 function read<T>(key: string, parse: () => T): T {
   try {
     return parse();
   } catch (cause) {
-    if (cause instanceof RangeError) throw invalidConf(`linkerd.${key}: ${cause.message}`);
+    if (cause instanceof RangeError) throw invalidConf(`${key}: ${cause.message}`);
     throw cause;
   }
 }

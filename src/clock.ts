@@ -1,0 +1,8 @@
+// Time, as the commands are given it.
+export type Clock = {
+  /** Milliseconds that only go forward. */
+  readonly monotonicMs: () => number;
+  /** The time of day, in milliseconds of the epoch. */
+  readonly epochMs: () => number;
+  readonly sleep: (ms: number) => Promise<void>;
+};

@@ -1,0 +1,103 @@
+// Is this attachment's pod to be redirected, and what does it say about how? From the runtime where it tells, else from the
+// API; and the API only for pods that may be meshed.
+import { isJsonObject, member } from "../cni/conf.ts";
+import { CniError, errorCode } from "../cni/error.ts";
+import type { KubeReader } from "../kube/reader.ts";
+import { type Annotations, type PodFacts, skipReason } from "../mesh/pod.ts";
+import { apiServerPorts } from "../mesh/values.ts";
+import type { PortRange } from "../redirect/port.ts";
+import type { Call } from "./call.ts";
+
+/** What becomes of the pod: redirected by the conf alone, redirected as it says, or left alone for a reason. */
+export type Verdict =
+  | { readonly kind: "standalone" }
+  | {
+      readonly kind: "pod";
+      readonly facts: PodFacts;
+      readonly apiServerPorts: readonly PortRange[];
+    }
+  | { readonly kind: "skip"; readonly reason: string };
+
+/** The capability by which containerd and CRI-O hand over a pod's annotations. */
+const annotationsCapability = "io.kubernetes.cri.pod-annotations";
+
+/**
+ * Judges the attachment's pod.
+ * @throws CniError 11 or 103 when a pod that may be meshed cannot be read; 7 when the conf names no way to read it.
+ */
+export async function judgePod(call: Call): Promise<Verdict> {
+  const source = sourceOf(call);
+  if (source.kind === "conf") return { kind: "standalone" };
+  const reason = skipByName(call);
+  if (reason !== undefined) return { kind: "skip", reason };
+  return source.kind === "annotations"
+    ? judgeByAnnotations(call, source.annotations)
+    : await judgeByApi(call, source.kubeconfig);
+}
+
+type Source =
+  | { readonly kind: "conf" }
+  | { readonly kind: "annotations"; readonly annotations: Annotations }
+  | { readonly kind: "api"; readonly kubeconfig: string };
+
+function sourceOf({ plugin, network }: Call): Source {
+  const wanted = plugin.sluice["pod-source"];
+  if (wanted === undefined && plugin.kubernetes === undefined) return { kind: "conf" };
+  const kubeconfig = plugin.kubernetes?.kubeconfig ?? "";
+  const annotations = runtimeAnnotations(network.document);
+  if (wanted !== "api" && annotations !== undefined) return { kind: "annotations", annotations };
+  if (wanted !== "annotations" && kubeconfig !== "") return { kind: "api", kubeconfig };
+  throw new CniError(errorCode.invalidConf, "invalid conf: there is no way to know the pod", {
+    details: `the runtime sent no ${annotationsCapability} (set it in the entry's capabilities), and ${kubeconfig === "" ? "kubernetes.kubeconfig is not set" : "sluice.pod-source forbids the API"}`,
+  });
+}
+
+// containerd sends null for a pod that has none.
+function runtimeAnnotations(document: Call["network"]["document"]): Annotations | undefined {
+  const runtimeConfig = member(document, "runtimeConfig")?.value;
+  if (!isJsonObject(runtimeConfig)) return undefined;
+  const found = member(runtimeConfig, annotationsCapability);
+  if (found === undefined) return undefined;
+  const entries = Object.entries(isJsonObject(found.value) ? found.value : {});
+  const texts = entries.filter((entry): entry is [string, string] => typeof entry[1] === "string");
+  return Object.fromEntries(texts);
+}
+
+// Asked first: these never wait for the API, least of all the agent's own pod, which brings the token to ask it with.
+function skipByName({ pod, plugin }: Call): string | undefined {
+  const { namespace, name } = pod;
+  if (namespace === "" || name === "") return "the runtime names no pod";
+  const { "exclude-namespaces": excluded, "agent-pod": agent } = plugin.sluice;
+  if (excluded.includes(namespace)) return `namespace ${namespace} is excluded`;
+  const isAgent = agent?.namespace === namespace && name.startsWith(agent["name-prefix"]);
+  return isAgent ? "the pod is the node agent's own" : undefined;
+}
+
+function judgeByAnnotations(call: Call, annotations: Annotations): Verdict {
+  const reason = skipReason({ annotations, spec: undefined });
+  if (reason !== undefined) return { kind: "skip", reason };
+  const isControlPlane = call.pod.namespace === call.plugin.sluice["control-plane-namespace"];
+  const facts = { annotations, namespaceAnnotations: {}, isControlPlane, spec: undefined };
+  return { kind: "pod", facts, apiServerPorts: apiServerPorts(call.plugin.sluice) };
+}
+
+async function judgeByApi(call: Call, kubeconfig: string): Promise<Verdict> {
+  const { deps, pod, remainingMs } = call;
+  const kube = await deps.openKube({ kubeconfig, clock: deps.clock, remainingMs });
+  const found = await kube.pod(pod.namespace, pod.name);
+  const reason = skipReason(found);
+  if (reason !== undefined) return { kind: "skip", reason };
+  const namespaceAnnotations = await kube.namespaceAnnotations(pod.namespace);
+  const apiServerPorts = found.isControlPlane ? await readApiServerPorts(call, kube) : [];
+  return { kind: "pod", facts: { ...found, namespaceAnnotations }, apiServerPorts };
+}
+
+// The control plane must come up also where it may not read services: the usual ports are a good guess.
+async function readApiServerPorts(call: Call, kube: KubeReader): Promise<readonly PortRange[]> {
+  try {
+    return await kube.apiServerPorts();
+  } catch (error) {
+    call.log.warn({ err: error }, "the API server's ports are taken from the conf");
+    return apiServerPorts(call.plugin.sluice);
+  }
+}

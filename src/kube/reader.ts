@@ -1,0 +1,48 @@
+// The objects that ADD reads from the API: the pod, its namespace, and, for the control plane, where the API itself is.
+import { CniError, errorCode } from "../cni/error.ts";
+import type { PodFacts } from "../mesh/pod.ts";
+import type { PortRange } from "../redirect/port.ts";
+import { type KubeGet, type KubeSettings, openKube } from "./client.ts";
+import { readNamespace, readPod, readServicePorts } from "./objects.ts";
+
+/** One GET each. All reject with CniError 11 or 103, whose text says what to do. */
+export type KubeReader = {
+  readonly pod: (namespace: string, name: string) => Promise<ApiPod>;
+  readonly namespaceAnnotations: (namespace: string) => Promise<PodFacts["namespaceAnnotations"]>;
+  /** Ports and target ports of Service default/kubernetes. */
+  readonly apiServerPorts: () => Promise<PortRange[]>;
+};
+
+/** A pod as the API has it; what its namespace says is asked separately. */
+export type ApiPod = Omit<PodFacts, "namespaceAnnotations">;
+
+/** A reader of the API that a kubeconfig describes. */
+export function openReader(settings: KubeSettings): KubeReader {
+  const get = openKube(settings);
+  return {
+    pod: (namespace, name) =>
+      read(get, `${pathOf(namespace)}/pods/${encodeURIComponent(name)}`, readPod),
+    namespaceAnnotations: (namespace) => read(get, pathOf(namespace), readNamespace),
+    apiServerPorts: () => read(get, `${pathOf("default")}/services/kubernetes`, readServicePorts),
+  };
+}
+
+function pathOf(namespace: string): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
+}
+
+async function read<T>(get: KubeGet, path: string, parse: (document: unknown) => T): Promise<T> {
+  const document = await get(path);
+  try {
+    return parse(document);
+  } catch (cause) {
+    throw new CniError(
+      errorCode.podUnreadable,
+      `the answer to GET ${path} is not the object asked for`,
+      {
+        details: "see that the kubeconfig's server is a Kubernetes API server",
+        cause,
+      },
+    );
+  }
+}

@@ -1,0 +1,52 @@
+// Reads and writes one kernel setting of a netns. Edge: one child each. /proc/sys/net shows the netns of who opens it.
+import { CniError, errorCode } from "../cni/error.ts";
+import type { Looking } from "./addresses.ts";
+import type { Netns } from "./path.ts";
+
+/** How long conntrack remembers a connection that one side has closed (linkerd-init sets the same). */
+export const closeWaitSetting = "net.netfilter.nf_conntrack_tcp_timeout_close_wait";
+
+/** The setting's value. @throws CniError 102 when the kernel does not have it or the netns cannot be entered. */
+export function readSysctl(netns: Netns, name: string, looking: Looking): Promise<string> {
+  return runIn(netns, looking, [looking.find("cat") ?? "cat", pathOf(name)]);
+}
+
+/** Sets it. @throws CniError 102 as above. */
+export async function writeSysctl(
+  netns: Netns,
+  setting: { readonly name: string; readonly value: number },
+  looking: Looking,
+): Promise<void> {
+  const script = 'echo "$1" >"$2"';
+  await runIn(netns, looking, [
+    "/bin/sh",
+    "-c",
+    script,
+    "sluice",
+    String(setting.value),
+    pathOf(setting.name),
+  ]);
+}
+
+async function runIn(netns: Netns, looking: Looking, command: readonly string[]): Promise<string> {
+  const { exec, find, path, timeoutMs } = looking;
+  const { exitCode, outputs } = await exec({
+    argv: [find("nsenter") ?? "nsenter", `--net=${netns.handle}`, "--", ...command],
+    env: { PATH: path, LC_ALL: "C" },
+    outputs: 2,
+    timeoutMs,
+  });
+  const [stdout = "", stderr = ""] = outputs;
+  if (exitCode === 0) return stdout.trim();
+  throw new CniError(
+    errorCode.netnsUnusable,
+    `a kernel setting of netns ${netns.path} cannot be used`,
+    {
+      details: `${command.at(-1)}: ${stderr.trim() || `exit status ${exitCode}`}; is nf_conntrack loaded?`,
+    },
+  );
+}
+
+function pathOf(name: string): string {
+  return `/proc/sys/${name.replaceAll(".", "/")}`;
+}

@@ -1,0 +1,30 @@
+// What a piece of code throws, as a value that can be compared whole.
+import { CniError } from "../../src/cni/error.ts";
+
+/** A CniError's parts, or `<name>: <message>` of another error; undefined when nothing is thrown. */
+export function thrownBy(work: () => unknown): unknown {
+  try {
+    work();
+  } catch (error) {
+    return described(error);
+  }
+  return undefined;
+}
+
+/** The same for work that takes its time. */
+export async function rejectionOf(work: Promise<unknown>): Promise<unknown> {
+  try {
+    await work;
+  } catch (error) {
+    return described(error);
+  }
+  return undefined;
+}
+
+function described(error: unknown): unknown {
+  if (error instanceof CniError) {
+    const { code, message, details } = error;
+    return { code, message, details };
+  }
+  return String(error);
+}

@@ -1,0 +1,178 @@
+// ADD from every starting state: it ends with the same rules of ours, whatever was there, and touches nothing else.
+import { describe, expect } from "vitest";
+import type { Family } from "../../src/netfilter/table.ts";
+import type { LabNetns } from "../lab/netns.ts";
+import {
+  complete,
+  foreignLines,
+  inboundJump,
+  loadState,
+  outboundJump,
+  ownLines,
+  type Place,
+  restore,
+  type StateName,
+  save,
+  stateNames,
+} from "../lab/states.ts";
+import { kernelState, logLine, places, stateConf, test } from "./level.ts";
+
+/** States that need no write: all else is brought to ours. */
+const good: readonly StateName[] = [
+  "all in order",
+  "foreign rules around ours",
+  "a foreign chain that jumps to ours",
+];
+
+describe.for(places)("over $backend, $family", ({ backend, family }) => {
+  test.for(stateNames.map((state) => ({ state })))(
+    "ADD ends with our rules and leaves all else alone when it finds $state",
+    ({ state }, { attachment }) => {
+      const { netns, call } = attachment;
+      const place = { netns, backend, family };
+      const conf = stateConf(backend, family);
+      loadState(place, state);
+      const before = save(place);
+
+      const first = call("ADD", conf);
+
+      expect(first).toMatchObject({ exitCode: 0, stdout: JSON.stringify(conf.prevResult) });
+      expect(logLine(first)).toStrictEqual(told(place, good.includes(state) ? [] : [family]));
+      const after = save(place);
+      expect(ownLines(after)).toStrictEqual(complete);
+      expect(foreignLines(after)).toStrictEqual(foreignLines(before));
+      expect(attachment.records()).toStrictEqual(["lab,c1,eth0.json"]);
+
+      connect(netns, family);
+      const held = kernelState(netns);
+      expect(outboundConnections(save(place))).toBe(1);
+
+      const second = call("ADD", conf);
+
+      expect(second).toMatchObject({ exitCode: 0, stdout: JSON.stringify(conf.prevResult) });
+      expect(logLine(second)).toStrictEqual(told(place, []));
+      expect(kernelState(netns)).toBe(held);
+    },
+  );
+
+  test("ADD makes nothing in the other family and backend when the pod has one family", ({
+    attachment,
+  }) => {
+    const { netns, call } = attachment;
+
+    call("ADD", stateConf(backend, family));
+
+    const held = places.filter((place) => save({ ...place, netns }) !== "");
+    expect(held).toStrictEqual([{ backend, family }]);
+  });
+});
+
+describe.for([{ backend: "nft" }, { backend: "legacy" }] as const)(
+  "over $backend",
+  ({ backend }) => {
+    test("ADD writes to one family only when the other is in order", ({ attachment }) => {
+      const { netns, call } = attachment;
+      const ipv4: Place = { netns, backend, family: "ipv4" };
+      const ipv6: Place = { netns, backend, family: "ipv6" };
+      const conf = stateConf(backend, "ipv4", "ipv6");
+      loadState(ipv4, "all in order");
+      loadState(ipv6, "the outbound jump missing");
+      restore(ipv4, `*nat\n[2:120] ${outboundJump}\n[3:180] ${inboundJump}\nCOMMIT\n`, "--noflush");
+      restore(ipv4, `*nat\n-D OUTPUT 1\n-D PREROUTING 1\nCOMMIT\n`, "--noflush");
+      const before = save(ipv4).replaceAll(/^#.*$/gm, "");
+
+      const answer = call("ADD", conf);
+
+      expect(answer).toMatchObject({ exitCode: 0, stdout: JSON.stringify(conf.prevResult) });
+      expect(logLine(answer)["changed"]).toStrictEqual(["ipv6"]);
+      expect(save(ipv4).replaceAll(/^#.*$/gm, "")).toBe(before);
+      expect(ownLines(save(ipv6))).toStrictEqual(complete);
+    });
+  },
+);
+
+/** Texts that decoding and encoding anew would change. */
+const prevResults: readonly { name: string; text: string }[] = [
+  {
+    name: "has blanks and lines",
+    text: '{\n  "cniVersion": "1.1.0",\n  "ips": [ { "address": "10.9.0.2/24" } ]\n}',
+  },
+  {
+    name: "has keys like numbers, out of order",
+    text: '{"cniVersion":"1.1.0","ips":[],"10":"ten","2":"two"}',
+  },
+  {
+    name: "has numbers that JavaScript cannot hold",
+    text: '{"cniVersion":"1.1.0","ips":[],"id":12345678901234567890,"share":1.0}',
+  },
+  {
+    name: "has members that the spec does not know",
+    text: '{"cniVersion":"1.1.0","ips":[{"address":"10.9.0.2/24","tag":null}],"vendor":{"a":[1,{}]}}',
+  },
+  {
+    name: "has escapes",
+    text: '{"cniVersion":"1.1.0","ips":[],"dns":{"search":["a\\u002fb\\/\\"}"]}}',
+  },
+];
+
+test.for(prevResults)(
+  "ADD prints prevResult byte for byte when it $name",
+  ({ text }, { attachment }) => {
+    const { call, stateDir } = attachment;
+    const conf = { ...stateConf("nft", "ipv4"), sluice: { "state-dir": stateDir }, prevResult: 0 };
+    const input = JSON.stringify(conf).replace('"prevResult":0', `"prevResult":${text}`);
+
+    expect(call("ADD", input)).toMatchObject({ exitCode: 0, stdout: text });
+  },
+);
+
+test("ADD fails and takes its rules out again when rules of nft's own hide the table", ({
+  attachment,
+}) => {
+  const { netns, call } = attachment;
+  const place: Place = { netns, backend: "nft", family: "ipv4" };
+  loadState(place, "foreign rules only");
+  netns.run("nft", ["add rule ip nat OUTPUT meta mark set 7 tcp dport 80 redirect to :99"]);
+  const before = kernelState(netns);
+
+  const answer = call("ADD", stateConf("nft", "ipv4"));
+
+  expect(answer).toMatchObject({
+    exitCode: 1,
+    stdout: JSON.stringify({
+      cniVersion: "1.1.0",
+      code: 101,
+      msg: "/usr/sbin/iptables-nft-restore (nft, ipv4, table nat) failed: Table `nat' is incompatible, use 'nft' tool.",
+      details:
+        "rules written by nft itself stand in the nat table, so iptables cannot show it; remove them or use another table",
+    }),
+  });
+  expect(kernelState(netns)).toBe(before);
+  expect(attachment.records()).toStrictEqual([]);
+});
+
+function told({ backend, family }: Place, changed: readonly Family[]) {
+  return {
+    level: "info",
+    command: "ADD",
+    containerId: "c1",
+    ifName: "eth0",
+    pod: { namespace: "", name: "" },
+    families: [family],
+    backend,
+    changed,
+    execs: expect.any(Number),
+    msg: "done",
+  };
+}
+
+// Nobody listens; the first packet is all that the counters need.
+function connect(netns: LabNetns, family: Family): void {
+  const address = family === "ipv4" ? "127.0.0.1" : "::1";
+  netns.run("bash", ["-c", `{ : > /dev/tcp/${address}/1; } 2>&1 || true`]);
+}
+
+function outboundConnections(saved: string): number {
+  const jump = saved.split("\n").find((line) => line.endsWith(outboundJump));
+  return Number(/^\[(\d+):/.exec(jump ?? "")?.[1]);
+}
