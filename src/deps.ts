@@ -5,16 +5,11 @@ import type { Clock } from "./clock.ts";
 import type { KubeSettings } from "./kube/client.ts";
 import type { KubeReader } from "./kube/reader.ts";
 import type { Logger, LogSettings } from "./log.ts";
-import type { FindProgram } from "./netfilter/tools.ts";
-import type { Exec } from "./netns/exec.ts";
+import type { Host } from "./netns/host.ts";
 import type { Netns } from "./netns/path.ts";
 
-export type Deps = {
-  readonly exec: Exec;
+export type Deps = Host & {
   readonly clock: Clock;
-  readonly find: FindProgram;
-  /** The children's PATH. */
-  readonly path: string;
   readonly openNetns: (path: string, allowOwn: boolean) => Netns;
   readonly closeNetns: (netns: Netns) => void;
   readonly openStore: (stateDir: string) => Store;

@@ -4,8 +4,8 @@ import { openStore } from "./attachment/store.ts";
 import { run } from "./command/run.ts";
 import type { Deps } from "./deps.ts";
 import { openLog } from "./log.ts";
-import { programFinder, searchPath } from "./netfilter/tools.ts";
 import { exec } from "./netns/exec.ts";
+import { nssMask, programFinder, searchPath } from "./netns/host.ts";
 import { closeNetns, openNetns } from "./netns/path.ts";
 import { readStdin, writeAll } from "./stdio.ts";
 
@@ -34,6 +34,7 @@ function makeDeps(): Deps {
     clock,
     find: programFinder(path),
     path,
+    nssMask,
     openNetns,
     closeNetns,
     openStore,

@@ -10,6 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { type Knowledge, noKnowledge, parseKnowledge, renderKnowledge } from "./knowledge.ts";
 import {
   type AttachmentKey,
   type AttachmentRecord,
@@ -31,6 +32,10 @@ export type Store = {
   readonly remove: (key: AttachmentKey) => void;
   /** All attachments that have a record, also one that cannot be read. */
   readonly entries: () => Entry[];
+  /** What was found out about the node's backends since it booted. */
+  readonly knowledge: () => Knowledge;
+  /** Remembers it; another writer's may win, and then something is found out twice. */
+  readonly keepKnowledge: (known: Knowledge) => void;
   /** Makes sure that records can be written; throws when they cannot. */
   readonly prepare: () => void;
 };
@@ -56,6 +61,16 @@ export function openStore(stateDir: string): Store {
       for (const file of [temporaryOf(key), fileOf(key)]) removeFile(file);
     },
     entries: () => namesIn(directory).flatMap((name) => entryOf(directory, name)),
+    knowledge: () => {
+      const text = readText(join(stateDir, "backend.json"));
+      return text === undefined ? noKnowledge : parseKnowledge(text, bootId());
+    },
+    keepKnowledge: (known) => {
+      prepare();
+      const temporary = join(stateDir, `.backend.${process.pid}.tmp`);
+      writeFileSync(temporary, renderKnowledge(known, bootId()), { mode: 0o600 });
+      renameSync(temporary, join(stateDir, "backend.json"));
+    },
     prepare: () => {
       prepare();
       const probe = join(directory, `.${process.pid}.probe`);
@@ -66,8 +81,17 @@ export function openStore(stateDir: string): Store {
 }
 
 function readRecord(file: string): AttachmentRecord | undefined {
+  const text = readText(file);
+  return text === undefined ? undefined : parseRecord(text);
+}
+
+function bootId(): string {
+  return readText("/proc/sys/kernel/random/boot_id")?.trim() ?? "";
+}
+
+function readText(file: string): string | undefined {
   try {
-    return parseRecord(readFileSync(file, "utf8"));
+    return readFileSync(file, "utf8");
   } catch (error) {
     if (isAbsent(error)) return undefined;
     throw error;

@@ -1,9 +1,7 @@
 // ADD: intent, rules, proof, record, and prevResult handed on.
 import type { AttachmentRecord } from "../attachment/record.ts";
 import { readPrevResult } from "../cni/result.ts";
-import type { LinkerdConf } from "../mesh/conf.ts";
-import { type BackendChoice, type BackendMode, chooseBackend } from "../netfilter/backend.ts";
-import { converge } from "../netfilter/converge.ts";
+import type { BackendChoice } from "../netfilter/choice.ts";
 import { planFresh } from "../netfilter/plan.ts";
 import { renderRestore } from "../netfilter/restore.ts";
 import type { Ruleset } from "../netfilter/table.ts";
@@ -12,8 +10,9 @@ import { closeWaitSetting, writeSysctl } from "../netns/sysctl.ts";
 import type { Intent } from "../redirect/intent.ts";
 import { buildRulesets } from "../redirect/ruleset.ts";
 import { version } from "../version.ts";
-import { type Call, keyOf, lookingOf, sessionOf, type Told } from "./call.ts";
+import { type Call, keyOf, lookingOf, type Told } from "./call.ts";
 import { deriveIntent } from "./intent.ts";
+import { redirect } from "./redirect.ts";
 
 /** Redirects the attachment. Gives ADD's stdout; throws with nothing left half-way. */
 export async function add(call: Call, told: Told): Promise<string> {
@@ -30,11 +29,6 @@ export async function add(call: Call, told: Told): Promise<string> {
   return prevResult.text;
 }
 
-/** How the conf names the backend. */
-export function modeOf(linkerd: LinkerdConf): BackendMode {
-  return linkerd["iptables-mode"] || "auto";
-}
-
 type Work = { readonly netns: Netns; readonly intent: Intent };
 
 async function carryOut(call: Call, work: Work, told: Told): Promise<void> {
@@ -45,9 +39,9 @@ async function carryOut(call: Call, work: Work, told: Told): Promise<void> {
     simulate(call, rulesets);
     return;
   }
-  const choice = chooseBackend(modeOf(call.plugin.linkerd), intent.families, call.deps.find);
+  const { choice, changed } = await redirect(call, { netns, rulesets });
   told["backend"] = choice.backend;
-  told["changed"] = await converge(sessionOf(call, netns, choice), rulesets);
+  told["changed"] = changed;
   if (intent.closeWaitSeconds !== undefined) {
     // After the rules: they load conntrack, which has the setting.
     const setting = { name: closeWaitSetting, value: intent.closeWaitSeconds };

@@ -7,7 +7,7 @@ import type { Request } from "../cni/request.ts";
 import type { Deps } from "../deps.ts";
 import type { Logger } from "../log.ts";
 import type { PluginConf } from "../mesh/conf.ts";
-import type { BackendChoice } from "../netfilter/backend.ts";
+import type { BackendChoice } from "../netfilter/choice.ts";
 import { makeClient } from "../netfilter/client.ts";
 import type { Session } from "../netfilter/converge.ts";
 import type { Looking } from "../netns/addresses.ts";
@@ -46,18 +46,16 @@ export function subjectOf({ pod, request }: Call): string {
 
 /** A session for work in a netns through a backend. */
 export function sessionOf(call: Call, netns: Netns, choice: BackendChoice): Session {
-  const { exec, find, path, clock } = call.deps;
   return {
-    client: makeClient(exec, find, path),
-    netns,
+    client: makeClient(call.deps),
+    place: netns,
     choice,
     remainingMs: call.remainingMs,
-    sleep: clock.sleep,
+    sleep: call.deps.clock.sleep,
   };
 }
 
 /** What a single look into a netns needs. */
 export function lookingOf(call: Call): Looking {
-  const { exec, find, path } = call.deps;
-  return { exec, find, path, timeoutMs: call.remainingMs() };
+  return { host: call.deps, timeoutMs: call.remainingMs() };
 }

@@ -2,26 +2,18 @@
 import type { AttachmentRecord } from "../attachment/record.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { readPrevResult } from "../cni/result.ts";
-import { ownChains } from "../mesh/linkerd.ts";
-import { type BackendChoice, chooseBackend, useBackend } from "../netfilter/backend.ts";
-import type { Job, Outcome } from "../netfilter/client.ts";
-import { compare, type Drift, renderDrift } from "../netfilter/compare.ts";
-import { readTable } from "../netfilter/converge.ts";
-import {
-  type Backend,
-  backends,
-  type Family,
-  holdsAny,
-  type Ruleset,
-  type Table,
-} from "../netfilter/table.ts";
-import { findTools, type Tools } from "../netfilter/tools.ts";
+import type { BackendChoice } from "../netfilter/choice.ts";
+import type { Outcome } from "../netfilter/client.ts";
+import { compare, compareOther, type Drift, renderDrift } from "../netfilter/compare.ts";
+import { readTable, restoreJob } from "../netfilter/converge.ts";
+import type { Backend, Ruleset } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
 import { closeWaitSetting, readSysctl } from "../netns/sysctl.ts";
 import { buildRulesets } from "../redirect/ruleset.ts";
-import { modeOf } from "./add.ts";
+import { chooseBackend } from "./backend.ts";
 import { type Call, keyOf, lookingOf, sessionOf, subjectOf, type Told } from "./call.ts";
 import { deriveIntent } from "./intent.ts";
+import { looksInto, otherThan } from "./redirect.ts";
 
 /**
  * Compares the netns with the attachment's record, or, where there is none, with what ADD would make of the conf.
@@ -51,10 +43,7 @@ async function expected(call: Call, netns: Netns, told: Told): Promise<Expected 
   const derived = record ?? (await derive(call, netns));
   if (derived === undefined) return undefined;
   const { intent, rulesets } = derived;
-  const choice =
-    record === undefined
-      ? chooseBackend(modeOf(call.plugin.linkerd), intent.families, call.deps.find)
-      : useBackend(record.backend, intent.families, call.deps.find);
+  const { choice } = await chooseBackend(call, intent.families, record);
   told["families"] = intent.families;
   told["backend"] = choice.backend;
   return { rulesets, choice, closeWaitSeconds: intent.closeWaitSeconds };
@@ -93,40 +82,21 @@ async function verifySetting(call: Call, netns: Netns, wanted: Expected): Promis
 }
 
 async function observe(call: Call, netns: Netns, { rulesets, choice }: Expected): Promise<Drift[]> {
-  const looks = rulesets.flatMap((ruleset) =>
-    backends.flatMap((backend): Look[] => {
-      const tools = toolsToLook(call, ruleset.family, { backend, choice });
-      if (tools === undefined) return [];
-      return [{ ruleset, job: { family: ruleset.family, backend, tools, restore: "" } }];
-    }),
-  );
+  const own = rulesets.map(({ family }) => restoreJob(choice, family, []));
+  const others = await looksInto(call, otherThan(choice.backend), rulesets);
   const { client, remainingMs } = sessionOf(call, netns, choice);
-  const outcomes = await client(
-    netns,
-    looks.map(({ job }) => job),
-    remainingMs(),
-  );
-  return looks.flatMap(({ ruleset }, i) => {
-    const outcome = outcomes[i];
-    return outcome === undefined ? [] : driftsIn(outcome, ruleset, choice.backend);
+  const outcomes = await client(netns, [...own, ...others], remainingMs());
+  return outcomes.flatMap((outcome) => {
+    const ruleset = rulesets.find(({ family }) => family === outcome.job.family);
+    return ruleset === undefined ? [] : driftsIn(outcome, ruleset, choice.backend);
   });
-}
-
-type Look = { readonly ruleset: Ruleset; readonly job: Job };
-
-type Looking = { readonly backend: Backend; readonly choice: BackendChoice };
-
-function toolsToLook(call: Call, family: Family, looking: Looking): Tools | undefined {
-  const { backend, choice } = looking;
-  if (backend === choice.backend) return choice.tools.get(family);
-  return findTools(call.deps.find, backend, family);
 }
 
 function driftsIn(outcome: Outcome, ruleset: Ruleset, chosen: Backend): Drift[] {
   const { backend, tools, family } = outcome.job;
   const table = readTable(outcome);
   if (!(table instanceof Error)) {
-    return backend === chosen ? compare(ruleset, table) : otherBackend(ruleset, table, backend);
+    return backend === chosen ? compare(ruleset, table) : compareOther(family, table, backend);
   }
   // The other backend need not work on this node: then nothing of ours can be in it.
   if (backend !== chosen) return [];
@@ -135,12 +105,6 @@ function driftsIn(outcome: Outcome, ruleset: Ruleset, chosen: Backend): Drift[] 
     `${tools.save} (${backend}, ${family}) could not show the nat table: ${table.message}`,
     { details: "whether the redirect is in place is not known" },
   );
-}
-
-function otherBackend(ruleset: Ruleset, table: Table, backend: Backend): Drift[] {
-  if (!holdsAny(table, ownChains)) return [];
-  const found = `own chains in ${backend} as well: the backend programmed last takes the traffic`;
-  return [{ kind: "other-backend", family: ruleset.family, chain: "", expected: "", found }];
 }
 
 function drifted(call: Call, backend: Backend, lines: readonly string[]): CniError {

@@ -2,11 +2,10 @@
 // fails, which leaks the addresses of the plugins before us, so whatever can be missing or wrong here is no error.
 import type { AttachmentRecord } from "../attachment/record.ts";
 import { ownChains } from "../mesh/linkerd.ts";
-import { useBackend } from "../netfilter/backend.ts";
-import { readTable, restoreJob, type Session } from "../netfilter/converge.ts";
-import { planRemoval } from "../netfilter/plan.ts";
+import { removeOwn } from "../netfilter/remove.ts";
 import type { Family } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
+import { chooseBackend } from "./backend.ts";
 import { type Call, keyOf, sessionOf, type Told } from "./call.ts";
 
 /** Cleans up after the attachment. Rules are only touched in the very netns that the record is about. */
@@ -54,24 +53,7 @@ function isShared(call: Call, record: AttachmentRecord): boolean {
 }
 
 async function removeRules(call: Call, netns: Netns, record: AttachmentRecord): Promise<Family[]> {
-  const choice = useBackend(record.backend, record.intent.families, call.deps.find);
-  const session = sessionOf(call, netns, choice);
-  const looks = record.intent.families.map((family) => restoreJob(choice, family, []));
-  const outcomes = await session.client(netns, looks, session.remainingMs());
-  const jobs = outcomes.flatMap((outcome) => {
-    const table = readTable(outcome);
-    const transaction = table instanceof Error ? [] : planRemoval(ownChains, table);
-    return transaction.length === 0 ? [] : [restoreJob(choice, outcome.job.family, transaction)];
-  });
-  return jobs.length === 0 ? [] : await removeIn(session, jobs);
-}
-
-async function removeIn(
-  session: Session,
-  jobs: Parameters<Session["client"]>[1],
-): Promise<Family[]> {
-  const outcomes = await session.client(session.netns, jobs, session.remainingMs());
-  const failed = outcomes.find(({ restoreStatus }) => restoreStatus !== 0);
-  if (failed !== undefined) throw new Error(failed.stderr);
-  return outcomes.map(({ job }) => job.family);
+  const { families } = record.intent;
+  const { choice } = await chooseBackend(call, families, record);
+  return await removeOwn(sessionOf(call, netns, choice), families, ownChains);
 }

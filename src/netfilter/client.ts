@@ -1,9 +1,10 @@
 // Writes and reads nat tables in a netns: the one place that knows how the tools are called. Edge.
 // However many families and backends: one child of ours, which enters the netns once and works on all side by side.
-import type { Exec, ExecResult } from "../netns/exec.ts";
+import type { ExecResult } from "../netns/exec.ts";
+import type { Host } from "../netns/host.ts";
 import type { Netns } from "../netns/path.ts";
 import type { Backend, Family } from "./table.ts";
-import type { FindProgram, Tools } from "./tools.ts";
+import type { Tools } from "./toolbox.ts";
 
 /** Work on one family through one backend: write `restore` if given, then read the table. */
 export type Job = {
@@ -12,6 +13,8 @@ export type Job = {
   readonly tools: Tools;
   /** The text for iptables-restore; "" to read only. */
   readonly restore: string;
+  /** The table that nft's save shows; nat where none is named. */
+  readonly table?: "mangle";
 };
 
 /** What came of a job. Status 0 is success; the shell's 126 and 127 mean that the program could not be run. */
@@ -23,8 +26,11 @@ export type Outcome = {
   readonly stderr: string;
 };
 
-/** Runs jobs in a netns, at most four (two families, two backends). */
-export type Client = (netns: Netns, jobs: readonly Job[], timeoutMs: number) => Promise<Outcome[]>;
+/** Where the tools work: in a pod's netns, in an empty one that ends with the batch, or on the node itself (to read). */
+export type Place = Netns | "scratch" | "host";
+
+/** Runs jobs in one place, at most four (two families, two backends). Rejects with BatchError only. */
+export type Client = (place: Place, jobs: readonly Job[], timeoutMs: number) => Promise<Outcome[]>;
 
 /** The whole batch came to nothing: no shell, no nsenter, no time left, or the netns would not be entered. */
 export class BatchError extends Error {
@@ -48,14 +54,26 @@ const legacyTableNames: Readonly<Record<Family, string>> = {
   ipv6: "/proc/self/net/ip6_tables_names",
 };
 
-/** Makes a client that finds its programs with `find`; `path` is the children's PATH. */
-export function makeClient(exec: Exec, find: FindProgram, path: string): Client {
-  return async (netns, jobs, timeoutMs) => {
-    const outputs = 1 + 2 * jobs.length;
-    const result = await exec({
-      argv: [...entering(find, netns, timeoutMs), ...jobs.flatMap(jobArguments)],
-      env: childEnvironment(path),
-      outputs,
+/** Makes a client that works with the node's programs. */
+export function makeClient(host: Host): Client {
+  return async (place, jobs, timeoutMs) => {
+    const writes = jobs.some(({ restore }) => restore !== "");
+    const mask = writes ? host.nssMask() : [];
+    const result = await host.exec({
+      argv: [
+        ...limited(host, timeoutMs, [
+          ...entering(host, place),
+          ...unsharing(host, mask),
+          "/bin/sh",
+        ]),
+        "-c",
+        script,
+        "sluice",
+        mask.join(" "),
+        ...jobs.flatMap(jobArguments),
+      ],
+      env: childEnvironment(host.path),
+      outputs: 1 + 2 * jobs.length,
       // The child has a deadline of its own; this one is for a child that does not keep it.
       timeoutMs: timeoutMs + 1_000,
     });
@@ -64,16 +82,35 @@ export function makeClient(exec: Exec, find: FindProgram, path: string): Client 
 }
 
 // `timeout` heads the child's process group and ends all of it, also when the plugin itself was killed meanwhile.
-function entering(find: FindProgram, netns: Netns, timeoutMs: number): [string, ...string[]] {
-  const nsenter = find("nsenter");
-  if (nsenter === undefined) {
-    throw new BatchError("nsenter is not on the node; install util-linux", false);
-  }
-  const enter: [string, ...string[]] = [nsenter, `--net=${netns.handle}`, "--"];
-  const command: [string, ...string[]] = [...enter, "/bin/sh", "-c", script, "sluice"];
+function limited(
+  { find }: Host,
+  timeoutMs: number,
+  command: readonly string[],
+): [string, ...string[]] {
+  const seconds = String(Math.ceil(timeoutMs / 1_000));
   const timeout = find("timeout");
-  if (timeout === undefined) return command;
-  return [timeout, "-s", "KILL", String(Math.ceil(timeoutMs / 1_000)), ...command];
+  const [first = "/bin/sh", ...rest] = command;
+  return timeout === undefined
+    ? [first, ...rest]
+    : [timeout, "-s", "KILL", seconds, first, ...rest];
+}
+
+function entering(host: Host, place: Place): string[] {
+  if (place === "host") return [];
+  if (place === "scratch") return [need(host, "unshare"), "--net", "--"];
+  return [need(host, "nsenter"), `--net=${place.handle}`, "--"];
+}
+
+// A mount namespace of its own, in which the script hides what iptables must not ask for users (see nssMask).
+function unsharing(host: Host, mask: readonly string[]): string[] {
+  if (mask.length === 0) return [];
+  return [need(host, "unshare"), "--mount", "--propagation", "slave", "--"];
+}
+
+function need({ find }: Host, name: string): string {
+  const program = find(name);
+  if (program !== undefined) return program;
+  throw new BatchError(`${name} is not on the node; install util-linux`, false);
 }
 
 // XTABLES_LOCKFILE: legacy's lock guards tables that are per netns with one file for the whole host; the netns' own
@@ -82,15 +119,16 @@ function childEnvironment(path: string): Record<string, string> {
   return { PATH: path, LC_ALL: "C", XTABLES_LOCKFILE: "/proc/self/ns/net" };
 }
 
-function jobArguments({ family, backend, tools, restore }: Job, index: number): string[] {
-  const legacy = backend === "legacy";
+function jobArguments(job: Job, index: number): string[] {
+  const { family, tools, restore, table = "nat" } = job;
+  const legacy = job.backend === "legacy";
   return [
     String(2 + 2 * index),
     restore === "" ? "" : tools.restore,
     tools.save,
-    legacy ? "" : "nat",
+    legacy ? "" : table,
     legacy && restore === "" ? legacyTableNames[family] : "",
-    lockWaitSeconds,
+    tools.waits ? lockWaitSeconds : "",
     restore,
   ];
 }
@@ -122,7 +160,8 @@ function batchProblem(result: ExecResult): string {
   return `entering the netns failed with exit status ${result.exitCode}: ${said || "no message"}`;
 }
 
-// Constant: what differs from call to call are its arguments. For each job: file descriptor for messages (the one after
+// Constant: what differs from call to call are its arguments. First, files to hide from what is run here (blanks between
+// them), which the caller gave a mount namespace for. Then for each job: file descriptor for messages (the one after
 // it is for the save's text), restore program or "", save program, table for the save or "", the file that says whether
 // there is anything to read or "", seconds to wait for the lock, restore text. A line "job restore-status save-status" goes to stdout.
 // - The save of legacy is called without -t: with it, it makes the table. The file is /proc/net/ip_tables_names: an
@@ -141,6 +180,8 @@ EOF
   fi
   echo "$n $r $s"
 }
+for file in $1; do mount --bind /dev/null "$file"; done
+shift
 n=0
 while [ $# -gt 7 ]; do
   job "$n" "$1" "$2" "$3" "$4" "$5" "$6" "$7" &

@@ -1,8 +1,10 @@
 // Compares what we want with what is there, and names each difference. Text against text: our rules are spelt as
 // iptables-save prints them, so equal means equal. Comments do not count (see rule.content).
+import { ownChains } from "../mesh/linkerd.ts";
 import { content, targetOf } from "./rule.ts";
-import { shadowing } from "./shadow.ts";
+import { foreignRedirects, shadowing } from "./shadow.ts";
 import {
+  type Backend,
   type Family,
   type OwnChain,
   type Ruleset,
@@ -43,6 +45,21 @@ export function compare(ruleset: Ruleset, table: Table): Drift[] {
       ...found,
     })),
   );
+}
+
+/**
+ * What the other backend holds that must not be there: own chains (then the backend programmed last takes the traffic),
+ * or someone else's redirects (then so does theirs or ours).
+ */
+export function compareOther(family: Family, table: Table, backend: Backend): Drift[] {
+  const own = ownChains.filter((chain) => table.chains.has(chain));
+  const found = [
+    ...own.map((chain) => `own chain ${chain} in ${backend} as well`),
+    ...foreignRedirects(table).map((rule) => `a redirect of someone else's in ${backend}: ${rule}`),
+  ];
+  return found.map((line) => {
+    return { kind: "other-backend", family, chain: "", expected: "", found: line };
+  });
 }
 
 /** One line for a person: kind, place, the line expected and the line found. */

@@ -1,9 +1,8 @@
 // Brings a netns to its rulesets and proves it: write, read back, compare; from whatever state, as often as it takes.
 // Serves ADD and repair. Edge: works through the client.
 import { CniError, errorCode } from "../cni/error.ts";
-import type { Netns } from "../netns/path.ts";
-import { type BackendChoice, toolsFor } from "./backend.ts";
-import { type Client, type Job, longestRestoreBytes, type Outcome } from "./client.ts";
+import { type BackendChoice, toolsFor } from "./choice.ts";
+import { type Client, type Job, longestRestoreBytes, type Outcome, type Place } from "./client.ts";
 import { readFailure, type ToolFailure } from "./failure.ts";
 import { plan, planFresh, planRemoval, type Transaction } from "./plan.ts";
 import { renderRestore } from "./restore.ts";
@@ -13,7 +12,7 @@ import { type Family, holdsAny, type Ruleset, type Table } from "./table.ts";
 /** Where, with what, and in what time work is done. */
 export type Session = {
   readonly client: Client;
-  readonly netns: Netns;
+  readonly place: Place;
   readonly choice: BackendChoice;
   /** Milliseconds left for everything together. */
   readonly remainingMs: () => number;
@@ -36,13 +35,26 @@ type Progress = {
   changed: boolean;
 };
 
+/** What converging did. */
+export type Converged = {
+  /** The families that were written to; none when all was right already. */
+  readonly written: readonly Family[];
+  /** Those that held nothing of ours before. */
+  readonly created: readonly Family[];
+  /** What came of the jobs that were only to look. */
+  readonly looked: readonly Outcome[];
+};
+
 /**
  * Ends with every ruleset in place, read back and equal, or throws with nothing left half-way: families that held
- * nothing of ours before hold nothing again.
- * @returns the families that were written to; none when all was right already.
+ * nothing of ours before hold nothing again. `looks` are read-only jobs for the same child.
  * @throws CniError 11 when others kept interfering or the time ran out, 101 when the tools refused.
  */
-export async function converge(session: Session, rulesets: readonly Ruleset[]): Promise<Family[]> {
+export async function converge(
+  session: Session,
+  rulesets: readonly Ruleset[],
+  looks: readonly Job[] = [],
+): Promise<Converged> {
   // The first try does not look: on a fresh netns that is all it takes, and elsewhere (-N) nothing happens but the look.
   const all = rulesets.map((ruleset): Progress => {
     const transaction = planFresh(ruleset);
@@ -56,31 +68,41 @@ export async function converge(session: Session, rulesets: readonly Ruleset[]): 
     };
   });
   try {
-    for (let tries = 1; ; tries++) {
-      await tryOnce(session, all);
-      if (all.every(isDone)) break;
-      if (tries >= triesMax || session.remainingMs() < 100) throw gaveUp(session, all, tries);
-      if (tries > 1) await session.sleep(jitterMs(tries));
+    const looked = await tryOnce(session, all, looks);
+    for (let tries = 2; !all.every(isDone); tries++) {
+      if (tries > triesMax || session.remainingMs() < 100) throw gaveUp(session, all, tries - 1);
+      if (tries > 2) await session.sleep(jitterMs(tries));
+      await tryOnce(session, all, []);
     }
+    const families = (some: readonly Progress[]) => some.map(({ ruleset }) => ruleset.family);
+    return {
+      written: families(all.filter(({ changed }) => changed)),
+      created: families(all.filter(({ created }) => created)),
+      looked,
+    };
   } catch (error) {
     await takeBack(session, all);
     throw error;
   }
-  return all.filter(({ changed }) => changed).map(({ ruleset }) => ruleset.family);
 }
 
-async function tryOnce(session: Session, all: readonly Progress[]): Promise<void> {
+async function tryOnce(
+  session: Session,
+  all: readonly Progress[],
+  looks: readonly Job[],
+): Promise<Outcome[]> {
   const open = all.filter((progress) => !isDone(progress));
   const jobs = open.map(({ ruleset, transaction }) =>
     restoreJob(session.choice, ruleset.family, transaction),
   );
-  const outcomes = await session.client(session.netns, jobs, session.remainingMs());
+  const outcomes = await session.client(session.place, [...jobs, ...looks], session.remainingMs());
   for (const [i, progress] of open.entries()) {
     const outcome = outcomes[i];
     if (outcome !== undefined) advance(progress, outcome);
   }
-  const refused = open.find((progress) => isRefused(progress));
+  const refused = open.find(isRefused);
   if (refused !== undefined) throw rejected(session.choice, refused);
+  return outcomes.slice(open.length);
 }
 
 function advance(progress: Progress, outcome: Outcome): void {
@@ -164,7 +186,7 @@ async function takeBack(session: Session, all: readonly Progress[]): Promise<voi
     });
   if (jobs.length === 0) return;
   try {
-    await session.client(session.netns, jobs, Math.max(session.remainingMs(), 2_000));
+    await session.client(session.place, jobs, Math.max(session.remainingMs(), 2_000));
   } catch {
     // The error that brought us here says more than that cleaning up failed too.
   }

@@ -1,5 +1,6 @@
 // Finds the foreign rule that takes a pod's traffic before our jump sees it (istio PR#55425, "Limitations"): with such
 // a rule in front, every rule of ours is in place and nothing is redirected.
+import { ownChains } from "../mesh/linkerd.ts";
 import { chainOf, content, targetOf, words } from "./rule.ts";
 import { type RuleText, rulesOf, type Table } from "./table.ts";
 
@@ -22,6 +23,17 @@ const passing = new Set([
 /** The first of these rules, all ahead of a jump in the same builtin chain, that takes traffic meant for it. */
 export function shadowing(table: Table, ahead: readonly RuleText[]): RuleText | undefined {
   return ahead.find((rule) => matchesRedirected(rule) && ends(table, rule, []));
+}
+
+/** Foreign rules that redirect elsewhere: in the other backend, either these or ours take a packet. */
+export function foreignRedirects(table: Table): RuleText[] {
+  const own = new Set<string>(ownChains);
+  const foreign = [...table.chains]
+    .filter(([chain]) => !own.has(chain))
+    .flatMap(([, rules]) => rules);
+  return foreign.filter((rule) => {
+    return matchesRedirected(rule) && ["REDIRECT", "DNAT"].includes(targetOf(rule));
+  });
 }
 
 // A rule is harmless when it can only match what our chains let pass anyway: other protocols, or loopback. A packet

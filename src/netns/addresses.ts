@@ -1,22 +1,17 @@
 // The addresses inside a netns, for attachments whose prevResult names none. Edge: one child.
-import type { FindProgram } from "../netfilter/tools.ts";
-import type { Exec } from "./exec.ts";
+import type { Host } from "./host.ts";
 import type { Netns } from "./path.ts";
 
-/** Where and with what to look. */
-export type Looking = {
-  readonly exec: Exec;
-  readonly find: FindProgram;
-  readonly path: string;
-  readonly timeoutMs: number;
-};
+/** With what, and for how long, to look into a netns. */
+export type Looking = { readonly host: Host; readonly timeoutMs: number };
 
 /**
  * The netns' addresses, without loopback and link-local ones: those say nothing about which family a pod speaks.
  * Read from the kernel's own files, which need no tool but cat. A look that fails gives none, as an empty netns does.
  */
 export async function readAddresses(netns: Netns, looking: Looking): Promise<string[]> {
-  const { exec, find, path, timeoutMs } = looking;
+  const { host, timeoutMs } = looking;
+  const { exec, find, path } = host;
   const result = await exec({
     argv: [
       find("nsenter") ?? "nsenter",

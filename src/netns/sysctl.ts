@@ -8,7 +8,7 @@ export const closeWaitSetting = "net.netfilter.nf_conntrack_tcp_timeout_close_wa
 
 /** The setting's value. @throws CniError 102 when the kernel does not have it or the netns cannot be entered. */
 export function readSysctl(netns: Netns, name: string, looking: Looking): Promise<string> {
-  return runIn(netns, looking, [looking.find("cat") ?? "cat", pathOf(name)]);
+  return runIn(netns, looking, [looking.host.find("cat") ?? "cat", pathOf(name)]);
 }
 
 /** Sets it. @throws CniError 102 as above. */
@@ -29,7 +29,8 @@ export async function writeSysctl(
 }
 
 async function runIn(netns: Netns, looking: Looking, command: readonly string[]): Promise<string> {
-  const { exec, find, path, timeoutMs } = looking;
+  const { host, timeoutMs } = looking;
+  const { exec, find, path } = host;
   const { exitCode, outputs } = await exec({
     argv: [find("nsenter") ?? "nsenter", `--net=${netns.handle}`, "--", ...command],
     env: { PATH: path, LC_ALL: "C" },

@@ -57,19 +57,19 @@ function ipv4Bytes(address: string): number[] | undefined {
   return good && bytes.every((byte) => byte <= 255) ? bytes : undefined;
 }
 
-// One "::" at most; what stands around it is groups of 1 to 4 hex digits, the last of which may be an IPv4 address.
+// One "::" at most; what stands around it is groups of 1 to 4 hex digits. The last of all may be an IPv4 address.
 function ipv6Bytes(address: string): number[] | undefined {
   const [head = "", tail, ...more] = address.split("::");
   if (more.length > 0) return undefined;
-  const before = groupBytes(head);
-  const after = groupBytes(tail ?? "");
+  const before = groupBytes(head, tail === undefined);
+  const after = groupBytes(tail ?? "", true);
   if (before === undefined || after === undefined) return undefined;
   const gap = 16 - before.length - after.length;
   const fits = tail === undefined ? gap === 0 : gap >= 2;
   return fits ? [...before, ...new Array<number>(gap).fill(0), ...after] : undefined;
 }
 
-function groupBytes(text: string): number[] | undefined {
+function groupBytes(text: string, isEnd: boolean): number[] | undefined {
   if (text === "") return [];
   const groups = text.split(":");
   const bytes = groups.map((group, at) => {
@@ -77,7 +77,7 @@ function groupBytes(text: string): number[] | undefined {
       const value = Number.parseInt(group, 16);
       return [value >> 8, value & 255];
     }
-    return at === groups.length - 1 ? ipv4Bytes(group) : undefined;
+    return isEnd && at === groups.length - 1 ? ipv4Bytes(group) : undefined;
   });
   return bytes.every((group) => group !== undefined) ? bytes.flat() : undefined;
 }

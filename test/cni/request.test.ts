@@ -1,7 +1,7 @@
 // The CNI_* environment: what is a call, and what is reported of one that is none.
 import { expect, test } from "vitest";
 import { parseRequest } from "../../src/cni/request.ts";
-import { thrownBy } from "../fake/thrown.ts";
+import { cniError, type Thrown, thrownBy } from "../fake/thrown.ts";
 
 const full = {
   CNI_COMMAND: "ADD",
@@ -55,7 +55,7 @@ const missing: [command: string, names: string][] = [
 test.each(missing)(
   "parseRequest() names all that %s misses when nothing is set",
   (command, names) => {
-    const unset = { code: 4, message: `required env variables [${names}] missing`, details: "" };
+    const unset = cniError(4, `required env variables [${names}] missing`);
     expect(thrownBy(() => parseRequest({ CNI_COMMAND: command }))).toEqual(unset);
     const empty = Object.fromEntries(names.split(",").map((name) => [name, ""]));
     expect(thrownBy(() => parseRequest({ CNI_COMMAND: command, ...empty }))).toEqual(unset);
@@ -63,34 +63,39 @@ test.each(missing)(
 );
 
 test("parseRequest() reports a bad id before it misses variables", () => {
-  const error = { code: 4, message: "invalid characters in containerID", details: "../x" };
-  expect(thrownBy(() => parseRequest({ CNI_COMMAND: "ADD", CNI_CONTAINERID: "../x" }))).toEqual(
-    error,
-  );
+  const env = { CNI_COMMAND: "ADD", CNI_CONTAINERID: "../x" };
+  expect(thrownBy(() => parseRequest(env))).toEqual(badId("../x"));
 });
 
-const tooLong = "interface name should be less than 16 characters";
-const blanks = "interface name contains / or : or whitespace characters";
-const bad: [variable: string, value: string, message: string, details: string][] = [
-  ["CNI_CONTAINERID", "-a", "invalid characters in containerID", "-a"],
-  ["CNI_CONTAINERID", "a/b", "invalid characters in containerID", "a/b"],
-  ["CNI_CONTAINERID", "a\n", "invalid characters in containerID", "a\n"],
-  ["CNI_CONTAINERID", "ä", "invalid characters in containerID", "ä"],
-  ["CNI_CONTAINERID", "a".repeat(151), "containerID is too long", "151 characters, at most 150"],
-  ["CNI_IFNAME", "a".repeat(16), "interface name is too long", tooLong],
-  ["CNI_IFNAME", "ä".repeat(8), "interface name is too long", tooLong],
-  ["CNI_IFNAME", ".", "interface name is . or ..", ""],
-  ["CNI_IFNAME", "..", "interface name is . or ..", ""],
-  ["CNI_IFNAME", "eth/0", blanks, ""],
-  ["CNI_IFNAME", "eth:0", blanks, ""],
-  ["CNI_IFNAME", "eth 0", blanks, ""],
-  ["CNI_IFNAME", "eth\n", blanks, ""],
-  ["CNI_IFNAME", "eth\u0085", blanks, ""],
+const badId = (id: string) => cniError(4, "invalid characters in containerID", id);
+const longId = cniError(4, "containerID is too long", "151 characters, at most 150");
+const longName = cniError(
+  4,
+  "interface name is too long",
+  "interface name should be less than 16 characters",
+);
+const dots = cniError(4, "interface name is . or ..");
+const blanks = cniError(4, "interface name contains / or : or whitespace characters");
+const bad: [variable: string, value: string, error: Thrown][] = [
+  ["CNI_CONTAINERID", "-a", badId("-a")],
+  ["CNI_CONTAINERID", "a/b", badId("a/b")],
+  ["CNI_CONTAINERID", "a,b", badId("a,b")],
+  ["CNI_CONTAINERID", "a\n", badId("a\n")],
+  ["CNI_CONTAINERID", "ä", badId("ä")],
+  ["CNI_CONTAINERID", "a".repeat(151), longId],
+  ["CNI_IFNAME", "a".repeat(16), longName],
+  ["CNI_IFNAME", "ä".repeat(8), longName],
+  ["CNI_IFNAME", ".", dots],
+  ["CNI_IFNAME", "..", dots],
+  ["CNI_IFNAME", "eth/0", blanks],
+  ["CNI_IFNAME", "eth:0", blanks],
+  ["CNI_IFNAME", "eth 0", blanks],
+  ["CNI_IFNAME", "eth\n", blanks],
+  ["CNI_IFNAME", "eth\u0085", blanks],
 ];
 
-test.each(bad)("parseRequest() refuses %s when it is %j", (variable, value, message, details) => {
-  const env = { ...full, [variable]: value };
-  expect(thrownBy(() => parseRequest(env))).toEqual({ code: 4, message, details });
+test.each(bad)("parseRequest() refuses %s when it is %j", (variable, value, error) => {
+  expect(thrownBy(() => parseRequest({ ...full, [variable]: value }))).toEqual(error);
 });
 
 const good: [variable: string, value: string][] = [

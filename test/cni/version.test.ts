@@ -1,7 +1,7 @@
 // Which versions are spoken, and which verb exists from when on.
 import { expect, test } from "vitest";
 import { renderVersions, requireVersion, supportedVersions } from "../../src/cni/version.ts";
-import { thrownBy } from "../fake/thrown.ts";
+import { cniError, type Thrown, thrownBy } from "../fake/thrown.ts";
 
 test("renderVersions() answers VERSION", () => {
   expect(renderVersions()).toBe(
@@ -25,37 +25,26 @@ test.each(first)("requireVersion() lets %s pass from %s on, and not before", (ve
 });
 
 const list = '["0.3.0" "0.3.1" "0.4.0" "1.0.0" "1.1.0"]';
-const spoken = (version: string) => ({
-  code: 1,
-  message: "incompatible CNI versions",
-  details: `config is "${version}", plugin supports ${list}`,
-});
-const notYet = (verb: string) => ({
-  code: 1,
-  message: `config version does not allow ${verb}`,
-  details: "",
-});
-const newer = (verb: string) => ({
-  code: 1,
-  message: `plugin version does not allow ${verb}`,
-  details: "",
-});
-const unreadable = (message: string) => ({ code: 6, message, details: "" });
+const unspoken = (version: string) =>
+  cniError(1, "incompatible CNI versions", `config is "${version}", plugin supports ${list}`);
+const notYet = (verb: string) => cniError(1, `config version does not allow ${verb}`);
+const newer = (verb: string) => cniError(1, `plugin version does not allow ${verb}`);
+const unreadable = (message: string) => cniError(6, message);
 
-const refused: [verb: string, version: string, error: object][] = [
-  ["ADD", "0.1.0", spoken("0.1.0")],
-  ["ADD", "0.2.0", spoken("0.2.0")],
-  ["ADD", "1.2.0", spoken("1.2.0")],
-  ["ADD", "1.0", spoken("1.0")],
-  ["DEL", "nonsense", spoken("nonsense")],
+const refused: [verb: string, version: string, error: Thrown][] = [
+  ["ADD", "0.1.0", unspoken("0.1.0")],
+  ["ADD", "0.2.0", unspoken("0.2.0")],
+  ["ADD", "1.2.0", unspoken("1.2.0")],
+  ["ADD", "1.0", unspoken("1.0")],
+  ["DEL", "nonsense", unspoken("nonsense")],
   ["CHECK", "0.3.1", notYet("CHECK")],
   ["CHECK", "0.1.0", notYet("CHECK")],
   ["GC", "1.0.0", notYet("GC")],
   ["STATUS", "1.0.9", notYet("STATUS")],
   ["CHECK", "1.1.1", newer("CHECK")],
   ["STATUS", "2.0.0", newer("STATUS")],
-  ["CHECK", "1.0", spoken("1.0")],
-  ["CHECK", "0.10.0", spoken("0.10.0")],
+  ["CHECK", "1.0", unspoken("1.0")],
+  ["CHECK", "0.10.0", unspoken("0.10.0")],
   ["CHECK", "", unreadable('invalid version "": the version is empty')],
   ["CHECK", "1.0.0.0", unreadable('invalid version "1.0.0.0": too many parts')],
   ["CHECK", "x.0.0", unreadable('failed to convert major version part "x": not a number')],

@@ -10,8 +10,8 @@ export type Daemon = {
   readonly pid: number;
   /** What it printed to stdout so far. */
   readonly lines: readonly string[];
-  /** True until it has ended and was waited for. */
-  readonly isRunning: () => boolean;
+  /** Waits until it listens on the ports. */
+  readonly listening: (ports: readonly number[]) => Promise<void>;
   /** Ends it without waiting: all that can be done when the demo itself is being ended. */
   readonly kill: () => void;
   readonly stop: () => Promise<void>;
@@ -20,36 +20,31 @@ export type Daemon = {
 /** How long anything that is bound to come may take on a busy machine. */
 const patienceMs = 10_000;
 
-/** Starts a program in a pod and waits until it listens on the ports. It sees its stdin end when the demo does. */
-export async function startDaemon(
-  pod: Pod,
-  argv: readonly string[],
-  ports: readonly number[],
-): Promise<Daemon> {
+/** Starts a program in a pod. It sees its stdin end when the demo does, in whatever way. */
+export function startDaemon(pod: Pod, argv: readonly string[]): Daemon {
   const [file = "", ...args] = inNetns(pod.path, argv);
   const child = spawn(file, args, { env: { PATH: nodePath }, stdio: "pipe" });
-  const lines: string[] = [];
-  const complaints: string[] = [];
-  createInterface({ input: child.stdout }).on("line", (line) => lines.push(line));
-  createInterface({ input: child.stderr }).on("line", (line) => complaints.push(line));
-  child.on("error", (error) => complaints.push(error.message));
-  const isRunning = () =>
-    child.pid !== undefined && child.exitCode === null && child.signalCode === null;
+  const said: Record<"lines" | "complaints", string[]> = { lines: [], complaints: [] };
+  createInterface({ input: child.stdout }).on("line", (line) => said.lines.push(line));
+  createInterface({ input: child.stderr }).on("line", (line) => said.complaints.push(line));
+  child.on("error", (error) => said.complaints.push(error.message));
   const pid = child.pid ?? 0;
+  const isRunning = () => pid !== 0 && child.exitCode === null && child.signalCode === null;
   const kill = () => void child.kill("SIGKILL");
-  const stop = async () => {
-    kill();
-    await until(() => !isRunning(), `the end of process ${pid}`);
+  return {
+    pid,
+    lines: said.lines,
+    kill,
+    listening: async (ports) => {
+      const look = () => !isRunning() || ports.every((port) => isListening(pid, port));
+      await until(look, `${argv.join(" ")} to listen`);
+      if (!isRunning()) throw new Error([`${argv.join(" ")} ended`, ...said.complaints].join("\n"));
+    },
+    stop: async () => {
+      kill();
+      await until(() => !isRunning(), `the end of process ${pid}`);
+    },
   };
-  try {
-    const ready = () => !isRunning() || ports.every((port) => isListening(pid, port));
-    await until(ready, `${argv.join(" ")} to listen`);
-    if (!isRunning()) throw new Error([`${argv.join(" ")} ended`, ...complaints].join("\n"));
-  } catch (error) {
-    kill();
-    throw error;
-  }
-  return { pid, lines, isRunning, kill, stop };
 }
 
 /** Waits until there is something to be seen, and gives it. */
@@ -72,5 +67,10 @@ export function uidOf(pid: number): number {
 function isListening(pid: number, port: number): boolean {
   const hex = port.toString(16).toUpperCase().padStart(4, "0");
   const listening = new RegExp(`: [0-9A-F]{8}:${hex} [0-9A-F]{8}:0000 0A `);
-  return listening.test(readFileSync(`/proc/${pid}/net/tcp`, "utf8"));
+  try {
+    return listening.test(readFileSync(`/proc/${pid}/net/tcp`, "utf8"));
+  } catch {
+    // It has just ended; we hear of that next.
+    return false;
+  }
 }

@@ -8,66 +8,94 @@ export type Narrator = {
   readonly heading: (title: string, facts: readonly (readonly [string, string])[]) => void;
   /** Begins the next scene. */
   readonly scene: (title: string) => void;
-  /** What is done now, as a command or a sentence. */
+  /** What is done now: a command, or a sentence. */
   readonly did: (text: string) => void;
-  /** What was seen: lines as they are. */
+  /** What was seen. */
   readonly saw: (...lines: readonly string[]) => void;
   /** What is said to be so, and whether it is; `seen` is printed when it is not. */
-  readonly claim: (text: string, holds: boolean, seen?: unknown) => void;
+  readonly claim: (text: string, holds: boolean, seen: unknown) => void;
   /** Something broke: it counts like a claim that does not hold. */
   readonly broke: (error: unknown) => void;
-  /** The last lines. Gives the process' exit status. */
-  readonly close: (seconds: number) => number;
+  /** The last line. True when all that was claimed is so. */
+  readonly close: (seconds: number) => boolean;
 };
 
-/** A narrator on `output`; `plain` is without colours, and so is everything but a terminal. */
-export function makeNarrator(output: Output, plain: boolean): Narrator {
-  const colours = output.isTTY === true && !plain;
+const width = 100;
+
+/** A narrator on `output`. Colours are for terminals, and not when they are unwanted. */
+export function makeNarrator(output: Output, noColour: boolean): Narrator {
+  const colours = output.isTTY === true && !noColour;
   const paint = (style: Style, text: string) =>
     colours ? styleText(style, text, { validateStream: false }) : text;
-  const line = (text = "") => output.write(`${text}\n`);
+  const print = (indent: string, text: string, style?: Style) => {
+    for (const line of wrap(text, width - indent.length)) {
+      output.write(`${indent}${style === undefined ? line : paint(style, line)}\n`);
+    }
+  };
+  const marked = (mark: string, text: string) => {
+    const [first = "", ...rest] = wrap(text, width - 5);
+    output.write(`   ${mark} ${first}\n`);
+    for (const line of rest) output.write(`     ${line}\n`);
+  };
   const count = { scenes: 0, held: 0, failed: 0 };
-  const fail = (text: string, more: readonly string[]) => {
+  const fail = (text: string, seen: string) => {
     count.failed += 1;
-    line(`   ${paint("red", "✗")} ${paint("bold", text)}`);
-    for (const each of more) line(`     ${each}`);
+    marked(paint("red", "✗"), text);
+    if (seen !== "") print("     ", seen);
   };
   return {
     heading: (title, facts) => {
-      line(paint("bold", title));
-      for (const [name, text] of facts) line(`   ${paint("dim", name.padEnd(6))} ${text}`);
+      print("", title, "bold");
+      for (const [name, text] of facts) print("   ", `${paint("dim", name.padEnd(6))} ${text}`);
     },
     scene: (title) => {
       count.scenes += 1;
-      line(`\n${paint(["bold", "cyan"], `${count.scenes}  ${title}`)}`);
+      output.write("\n");
+      print("", `${count.scenes}  ${title}`, ["bold", "cyan"]);
     },
-    did: (text) => line(`   ${paint("dim", text)}`),
+    did: (text) => print("   ", text, "dim"),
     saw: (...lines) => {
-      for (const each of lines) line(`     ${each}`);
+      for (const line of lines) print("     ", line);
     },
     claim: (text, holds, seen) => {
-      if (!holds) return fail(text, seen === undefined ? [] : [`seen: ${show(seen)}`]);
+      if (!holds)
+        return fail(text, `seen: ${typeof seen === "string" ? seen : JSON.stringify(seen)}`);
       count.held += 1;
-      line(`   ${paint("green", "✓")} ${text}`);
+      marked(paint("green", "✓"), text);
     },
     broke: (error) => {
-      const [first = "", ...rest] = textOf(error).split("\n");
-      fail(first, rest);
+      const [first = "", ...rest] = (error instanceof Error ? error.message : `${error}`).split(
+        "\n",
+      );
+      fail(first, rest.join("\n"));
     },
     close: (seconds) => {
       const { scenes, held, failed } = count;
-      const told = failed === 0 ? `all ${held} claims held` : `${failed} of ${held + failed} failed`;
-      const style: Style = failed === 0 ? ["bold", "green"] : ["bold", "red"];
-      line(`\n${paint(style, told)} in ${scenes} scenes, ${seconds.toFixed(1)} s`);
-      return failed === 0 ? 0 : 1;
+      const told =
+        failed === 0 ? `all ${held} claims hold` : `${failed} of ${held + failed} claims fail`;
+      output.write("\n");
+      print("", `${scenes} scenes, ${told}, ${seconds.toFixed(1)} s`, [
+        "bold",
+        failed === 0 ? "green" : "red",
+      ]);
+      return failed === 0;
     },
   };
 }
 
-function show(seen: unknown): string {
-  return typeof seen === "string" ? seen.trimEnd() : JSON.stringify(seen);
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** Lines of at most `columns`, broken at blanks; what continues a line stands a little further in. */
+function wrap(text: string, columns: number): string[] {
+  return text
+    .trimEnd()
+    .split("\n")
+    .flatMap((line) => {
+      const lines = [""];
+      for (const word of line.split(/(?<= )(?=\S)/)) {
+        const last = lines.length - 1;
+        const longer = `${lines[last]}${word}`;
+        if (longer.trimEnd().length <= columns || lines[last] === "") lines[last] = longer;
+        else lines.push(`  ${word}`);
+      }
+      return lines.map((each) => each.trimEnd());
+    });
 }

@@ -33,7 +33,9 @@ export async function request(
   const { peer, own } = await get(client, target);
   const hops = await followBack(peer, own, fresh);
   await setTimeout(graceMs);
-  return { client: own, target, hops, peer, strays: fresh().filter((hop) => !hops.includes(hop)) };
+  const onTheWay = new Set(hops.map(({ onward }) => onward));
+  const strays = fresh().filter(({ onward }) => !onTheWay.has(onward));
+  return { client: own, target, hops, peer, strays };
 }
 
 /** How long a line may take that should not come. */

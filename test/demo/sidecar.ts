@@ -5,6 +5,7 @@ import type { Pod } from "../lab/host.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 
 export const proxyUid = 2102;
+export const proxyPorts = [4140, 4143];
 
 /** One connection through a proxy. Addresses are `ip:port`. */
 export type Hop = {
@@ -41,11 +42,10 @@ backend original
 `;
 
 /** Starts the pod's proxy, as the user that the rules exempt. */
-export async function startSidecar(pod: Pod, dir: string): Promise<Sidecar> {
+export function startSidecar(pod: Pod, dir: string): Sidecar {
   const file = join(dir, "haproxy.cfg");
   writeFileSync(file, configuration, { mode: 0o644 });
-  const user = asUser(proxyUid);
-  const daemon = await startDaemon(pod, [...user, "haproxy", "-db", "-f", file], [4140, 4143]);
+  const daemon = startDaemon(pod, [...asUser(proxyUid), "haproxy", "-db", "-f", file]);
   return { daemon, hops: () => daemon.lines.map(parseHop) };
 }
 

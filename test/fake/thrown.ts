@@ -1,6 +1,13 @@
 // What a piece of code throws, as a value that can be compared whole.
 import { CniError } from "../../src/cni/error.ts";
 
+/** A CniError as this file describes it. */
+export type Thrown = { readonly code: number; readonly message: string; readonly details: string };
+
+export function cniError(code: number, message: string, details = ""): Thrown {
+  return { code, message, details };
+}
+
 /** A CniError's parts, or `<name>: <message>` of another error; undefined when nothing is thrown. */
 export function thrownBy(work: () => unknown): unknown {
   try {
@@ -23,8 +30,7 @@ export async function rejectionOf(work: Promise<unknown>): Promise<unknown> {
 
 function described(error: unknown): unknown {
   if (error instanceof CniError) {
-    const { code, message, details } = error;
-    return { code, message, details };
+    return cniError(error.code, error.message, error.details);
   }
   return String(error);
 }

@@ -165,8 +165,8 @@ function cachedResult(dir: string, list: ConfList, pod: Pod): unknown {
 // cnitool has no option for libcni's cache, /var/lib/cni: it sees another /var/lib.
 function onHost(netns: Pod, dir: string, argv: readonly string[]): string[] {
   const script = 'mount --bind "$1" /var/lib && shift && exec "$@"';
-  const private_ = ["unshare", "--mount", "sh", "-c", script, "sh", join(dir, "var-lib")];
-  return [...inNetns(netns.path, private_), ...argv];
+  const hidden = ["unshare", "--mount", "sh", "-c", script, "sh", join(dir, "var-lib")];
+  return [...inNetns(netns.path, hidden), ...argv];
 }
 
 function layOut(dir: string, options: HostOptions & { network: string }): ConfList {

@@ -14,6 +14,9 @@ export type LabNetns = {
 /** All of them begin so: whatever is left behind can be told from others'. */
 export const prefix = "slc-";
 
+// The legacy tools of a lab wait for no program of the machine, and none waits for them.
+const ownLock = { XTABLES_LOCKFILE: "/proc/self/ns/net" };
+
 let count = 0;
 
 /** Makes a netns with lo up. Its name says whose it is: this process', and for what. */
@@ -23,7 +26,7 @@ export function makeNetns(purpose: string): LabNetns {
   execaSync("ip", ["netns", "add", name]);
   execaSync("ip", ["-n", name, "link", "set", "lo", "up"]);
   const run = (file: string, args: readonly string[], input = "") =>
-    execaSync("ip", ["netns", "exec", name, file, ...args], { input }).stdout;
+    execaSync("ip", ["netns", "exec", name, file, ...args], { input, env: ownLock }).stdout;
   return { name, path: `/run/netns/${name}`, run, remove: () => removeNetns(name) };
 }
 

@@ -1,0 +1,119 @@
+// Puts a pod's rules in place, in one backend and not in the other. Serves ADD and repair.
+
+import { withProof } from "../attachment/knowledge.ts";
+import { CniError, errorCode } from "../cni/error.ts";
+import { ownChains } from "../mesh/linkerd.ts";
+import { type BackendChoice, equip } from "../netfilter/choice.ts";
+import type { Job } from "../netfilter/client.ts";
+import { converge, readTable } from "../netfilter/converge.ts";
+import { removeOwn } from "../netfilter/remove.ts";
+import { foreignRedirects } from "../netfilter/shadow.ts";
+import { type Backend, backends, type Family, holdsAny, type Ruleset } from "../netfilter/table.ts";
+import { openToolbox } from "../netfilter/toolbox.ts";
+import type { Netns } from "../netns/path.ts";
+import { type Chosen, chooseBackend } from "./backend.ts";
+import { type Call, sessionOf } from "./call.ts";
+
+/** What was done: through which backend, and which families were written to. */
+export type Redirected = { readonly choice: BackendChoice; readonly changed: readonly Family[] };
+
+type Work = { readonly netns: Netns; readonly rulesets: readonly Ruleset[] };
+
+/**
+ * Ends with the rulesets in place and proven, and nothing of ours in the other backend.
+ * @throws CniError 11 or 101 (see converge); nothing of this call is left half-way then.
+ */
+export async function redirect(call: Call, work: Work): Promise<Redirected> {
+  const wanted = work.rulesets.map(({ family }) => family);
+  const chosen = await chooseBackend(call, wanted);
+  try {
+    return await redirectThrough(call, work, chosen);
+  } catch (error) {
+    const other = await fallback(call, chosen, { error, wanted });
+    if (other === undefined) throw error;
+    call.log.warn({ err: error, backend: other.backend }, "the other backend is taken instead");
+    return await redirectThrough(call, work, { choice: other, free: false });
+  }
+}
+
+// Only a refusal (a module that is missing), and only where nobody named the backend.
+async function fallback(
+  call: Call,
+  { choice, free }: Chosen,
+  failed: { readonly error: unknown; readonly wanted: readonly Family[] },
+): Promise<BackendChoice | undefined> {
+  const { error, wanted } = failed;
+  const refused = error instanceof CniError && error.code === errorCode.restoreRejected;
+  if (!free || !refused) return undefined;
+  try {
+    const decided = { backend: otherThan(choice.backend), reason: `${choice.backend} refused` };
+    return await equip(openToolbox(call.deps), decided, wanted);
+  } catch {
+    // It has no programs here; the refusal itself says more.
+    return undefined;
+  }
+}
+
+async function redirectThrough(call: Call, work: Work, chosen: Chosen): Promise<Redirected> {
+  const { netns, rulesets } = work;
+  const { choice } = chosen;
+  const other = otherThan(choice.backend);
+  const looks = await looksInto(call, other, rulesets);
+  const { written, created, looked } = await converge(
+    sessionOf(call, netns, choice),
+    rulesets,
+    looks,
+  );
+  remember(call, choice.backend);
+  const strays = looked.flatMap((outcome) => {
+    const table = readTable(outcome);
+    // The other backend need not work on this node: then nothing of ours can be in it.
+    if (table instanceof Error) return [];
+    const foreign = foreignRedirects(table);
+    if (foreign.length > 0) call.log.warn({ backend: other, rules: foreign }, strangerWarning);
+    return holdsAny(table, ownChains) ? [outcome.job.family] : [];
+  });
+  if (strays.length === 0) return { choice, changed: written };
+  // Both are live until one goes, and the one that stays is complete before: no instant without redirect.
+  const wanted = rulesets.map(({ family }) => family);
+  const found = await equip(
+    openToolbox(call.deps),
+    { backend: other, reason: "own chains are there" },
+    wanted,
+  );
+  const keepFound = chosen.free && created.length === rulesets.length;
+  const [kept, left] = keepFound ? [found, choice] : [choice, found];
+  if (keepFound) await converge(sessionOf(call, netns, kept), rulesets, []);
+  await removeOwn(sessionOf(call, netns, left), wanted, ownChains);
+  call.log.info({ kept: kept.backend, cleaned: left.backend }, "own chains were in both backends");
+  return { choice: kept, changed: wanted };
+}
+
+const strangerWarning =
+  "rules of someone else's redirect traffic in the other backend; which of the two wins is not ours to decide";
+
+/** Jobs that read the other backend's tables, where the node has programs for it. */
+export async function looksInto(
+  call: Call,
+  backend: Backend,
+  rulesets: readonly Ruleset[],
+): Promise<Job[]> {
+  const toolbox = openToolbox(call.deps);
+  const jobs = rulesets.map(async ({ family }): Promise<Job[]> => {
+    const tools = await toolbox.find(backend, family);
+    return tools === undefined ? [] : [{ family, backend, tools, restore: "" }];
+  });
+  return (await Promise.all(jobs)).flat();
+}
+
+/** The backend that is not this one. */
+export function otherThan(backend: Backend): Backend {
+  return backends.find((other) => other !== backend) ?? backend;
+}
+
+// Best effort: what is not remembered is found out again.
+function remember(call: Call, backend: Backend): void {
+  const known = call.store.knowledge();
+  if (known.proven.includes(backend) && known.decision?.provisional !== true) return;
+  call.store.keepKnowledge(withProof(known, backend));
+}
