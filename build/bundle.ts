@@ -1,22 +1,24 @@
-// Bundles the plugin into one file that Node runs: dist/sluice.
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+// Bundles the plugin into one file that any Node of the pinned line runs: dist/sluice.cjs, the form for development.
+// The same text always comes of the same sources: no time, no path of this machine is in it.
+import { chmod, mkdir } from "node:fs/promises";
 import { build } from "esbuild";
 
-const outfile = "dist/sluice";
+/** Where the bundle goes, relative to the project. */
+export const bundleFile = "dist/sluice.cjs";
 
-// A file without extension is of its folder's kind; the project's is "module", and a bundle for all Nodes is not.
-mkdirSync("dist", { recursive: true });
-writeFileSync("dist/package.json", '{"type":"commonjs"}\n');
-
-await build({
-  entryPoints: ["src/plugin.ts"],
-  outfile,
-  bundle: true,
-  platform: "node",
-  target: "node24",
-  format: "cjs",
-  banner: { js: "#!/usr/bin/env node" },
-  legalComments: "none",
-  logLevel: "warning",
-});
-chmodSync(outfile, 0o755);
+/** Makes the bundle. */
+export async function bundle(): Promise<void> {
+  await mkdir("dist", { recursive: true });
+  await build({
+    entryPoints: ["src/plugin.ts"],
+    outfile: bundleFile,
+    bundle: true,
+    platform: "node",
+    target: "node24",
+    format: "cjs",
+    banner: { js: "#!/usr/bin/env node" },
+    legalComments: "none",
+    logLevel: "warning",
+  });
+  await chmod(bundleFile, 0o755);
+}

@@ -1,7 +1,7 @@
 // JSON lines for people and collectors: to stderr, and to a file when the conf names one. Edge.
 // Written at once, line by line: the process may be killed at any moment, and runtimes drop stderr when a command fails.
 import { closeSync, openSync, renameSync, statSync, writeSync } from "node:fs";
-import { type Level, pino } from "pino";
+import { pino } from "pino";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -18,7 +18,7 @@ export type LogSettings = { readonly level: string; readonly file: string };
 /** The file is turned over (to `<file>.1`) at this size: two of them are all that a node gives for it. */
 const largestLogBytes = 10 * 1024 * 1024;
 
-const levels: readonly string[] = ["debug", "info", "warn", "error"] satisfies Level[];
+const levels: readonly string[] = ["debug", "info", "warn", "error", "silent"] satisfies string[];
 
 /** Makes the logger of one command. An unknown level is "info". Failing to write is never an error of the command. */
 export function openLog({ level, file }: LogSettings): Logger {

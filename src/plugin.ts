@@ -1,5 +1,7 @@
 // The CNI plugin's executable: environment and stdin in, one JSON document on stdout and an exit status out.
+// Run by Node as a bundle, or started from a snapshot in which all of this has been loaded and run once (warm.ts).
 import { setTimeout } from "node:timers/promises";
+import { startupSnapshot } from "node:v8";
 import { openStore } from "./attachment/store.ts";
 import { run } from "./command/run.ts";
 import type { Deps } from "./deps.ts";
@@ -8,14 +10,17 @@ import { exec } from "./netns/exec.ts";
 import { nssMask, programFinder, searchPath } from "./netns/host.ts";
 import { closeNetns, openNetns } from "./netns/path.ts";
 import { readStdin, writeAll } from "./stdio.ts";
+import { warmUp } from "./warm.ts";
 
 async function main(): Promise<void> {
   const { exitCode, stdout, stderr } = await run({ env: process.env, readStdin }, makeDeps());
   if (stderr !== "") writeAll(2, stderr);
   writeAll(1, stdout);
-  process.exitCode = exitCode;
+  // All is written; there is nothing to wait for that a runtime should wait for.
+  process.exit(exitCode);
 }
 
+// At run time, also from a snapshot: nothing of the machine that built it may be in here.
 function makeDeps(): Deps {
   const path = searchPath(process.env["PATH"]);
   const clock = {
@@ -42,4 +47,9 @@ function makeDeps(): Deps {
   };
 }
 
-void main();
+if (startupSnapshot.isBuildingSnapshot()) {
+  startupSnapshot.setDeserializeMainFunction(() => void main());
+  void warmUp(makeDeps());
+} else {
+  void main();
+}

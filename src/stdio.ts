@@ -21,8 +21,6 @@ export function writeAll(fd: number, text: string): void {
   }
 }
 
-const pause = new Int32Array(new SharedArrayBuffer(4));
-
 // EAGAIN: the other side of a non-blocking pipe is slower than we are. EOF is no error here: Windows only.
 function patiently(io: () => number): number {
   for (;;) {
@@ -30,7 +28,8 @@ function patiently(io: () => number): number {
       return io();
     } catch (error) {
       if (!(error instanceof Error && "code" in error && error.code === "EAGAIN")) throw error;
-      Atomics.wait(pause, 0, 0, 1);
+      // A millisecond, asleep: the memory is nobody else's, so nobody wakes us earlier.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
     }
   }
 }

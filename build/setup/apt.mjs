@@ -21,6 +21,7 @@ export const hostPackages = {
   curl: "curl",
   openssl: "openssl",
   strace: "strace",
+  binutils: "strip",
 };
 
 /** What the tests with a container runtime or a cluster need besides. */

@@ -87,7 +87,8 @@ function limited(
   timeoutMs: number,
   command: readonly string[],
 ): [string, ...string[]] {
-  const seconds = String(Math.ceil(timeoutMs / 1_000));
+  // timeout(1) takes 0 for no limit at all.
+  const seconds = String(Math.max(1, Math.ceil(timeoutMs / 1_000)));
   const timeout = find("timeout");
   const [first = "/bin/sh", ...rest] = command;
   return timeout === undefined

@@ -1,7 +1,8 @@
 // Compares what we want with what is there, and names each difference. Text against text: our rules are spelt as
 // iptables-save prints them, so equal means equal. Comments do not count (see rule.content).
 import { ownChains } from "../mesh/linkerd.ts";
-import { content, targetOf } from "./rule.ts";
+import { jumpsInto } from "./plan.ts";
+import { chainOf, content } from "./rule.ts";
 import { foreignRedirects, shadowing } from "./shadow.ts";
 import {
   type Backend,
@@ -80,34 +81,39 @@ function compareChain(own: OwnChain, table: Table): Difference[] {
   if (found === undefined) {
     return [{ kind: "missing-chain", chain, expected: `:${chain} - [0:0]`, found: "" }];
   }
-  const missing = without(own.rules, found).map((expected): Difference => {
-    return { kind: "missing-rule", chain, expected, found: "" };
-  });
-  const extra = without(found, own.rules).map((line): Difference => {
-    return { kind: "extra-rule", chain, expected: "", found: line };
-  });
-  return [...missing, ...extra, ...compareOrder(own, found)];
+  const missing = without(own.rules, found);
+  const extra = without(found, own.rules);
+  return [
+    ...missing.map(
+      (expected): Difference => ({ kind: "missing-rule", chain, expected, found: "" }),
+    ),
+    ...extra.map((line): Difference => ({ kind: "extra-rule", chain, expected: "", found: line })),
+    ...compareOrder(chain, without(own.rules, missing), without(found, extra)),
+  ];
 }
 
 // Order is meaning: a redirect ahead of the proxy's own exemption sends the proxy's traffic back into the proxy.
-function compareOrder(own: OwnChain, found: readonly RuleText[]): Difference[] {
-  const expected = own.rules.filter((rule) => includes(found, rule));
-  const there = found.filter((rule) => includes(own.rules, rule));
-  const at = expected.findIndex((rule, i) => content(rule) !== content(there[i] ?? rule));
-  const [wanted, line] = [expected[at], there[at]];
-  if (wanted === undefined || line === undefined) return [];
-  return [{ kind: "reordered", chain: own.name, expected: wanted, found: line }];
+// The same rules stand on both sides.
+function compareOrder(
+  chain: string,
+  rules: readonly RuleText[],
+  found: readonly RuleText[],
+): Difference[] {
+  const at = rules.findIndex((rule, i) => content(rule) !== content(found[i] ?? rule));
+  const [expected, line] = [rules[at], found[at]];
+  if (expected === undefined || line === undefined) return [];
+  return [{ kind: "reordered", chain, expected, found: line }];
 }
 
 function compareJump(own: OwnChain, table: Table): Difference[] {
   const { hook: chain, jump: expected } = own;
   const rules = rulesOf(table, chain);
-  const all = rules.filter((rule) => targetOf(rule) === own.name);
-  const [first, ...others] = all.filter((rule) => content(rule) === content(expected));
-  const odd = all.filter((rule) => content(rule) !== content(expected));
-  const extra = odd.map(
-    (found): Difference => ({ kind: "extra-rule", chain, expected: "", found }),
-  );
+  const [first, ...others] = rules.filter((rule) => content(rule) === content(expected));
+  // Also from other hooks: from OUTPUT, the inbound chain sends what leaves the pod to the proxy's inbound port.
+  const odd = jumpsInto(own.name, table).filter((rule) => content(rule) !== content(expected));
+  const extra = odd.map((found): Difference => {
+    return { kind: "extra-rule", chain: chainOf(found), expected: "", found };
+  });
   if (first === undefined) return [{ kind: "missing-jump", chain, expected, found: "" }, ...extra];
   const double = others.map((found): Difference => {
     return { kind: "duplicate-jump", chain, expected, found };
@@ -115,10 +121,6 @@ function compareJump(own: OwnChain, table: Table): Difference[] {
   const taker = shadowing(table, rules.slice(0, rules.indexOf(first)));
   if (taker === undefined) return [...double, ...extra];
   return [...double, ...extra, { kind: "shadowed-jump", chain, expected, found: taker }];
-}
-
-function includes(rules: readonly RuleText[], rule: RuleText): boolean {
-  return rules.some((other) => content(other) === content(rule));
 }
 
 /** What is left of `rules` when each of `others` takes one equal rule away. */

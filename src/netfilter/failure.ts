@@ -68,8 +68,9 @@ export function readFailure(status: number, stderr: string): ToolFailure {
   return { kind: known?.kind ?? "unknown", said, advice: known?.advice ?? "" };
 }
 
-// Warnings come first and are not why it failed.
+// Warnings come first and are not why it failed; nor does the line say so that nft puts ahead of the kernel's answer:
+// `iptables-nft-restore v1.8.9 (nf_tables):`.
 function firstLine(stderr: string): string {
   const lines = stderr.split("\n").map((line) => line.trim());
-  return lines.find((line) => line !== "" && !line.startsWith("#")) ?? "";
+  return lines.find((line) => !/^(#.*|\S+ v\S+ \(\w+\):)?$/.test(line)) ?? "";
 }

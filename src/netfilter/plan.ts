@@ -71,7 +71,8 @@ function isLedInto(own: OwnChain, table: Table): boolean {
 
 const builtinChains = ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"];
 
-function jumpsInto(chain: string, table: Table): RuleText[] {
+/** All jumps into a chain from the builtin chains. */
+export function jumpsInto(chain: string, table: Table): RuleText[] {
   return builtinChains.flatMap((builtin) =>
     rulesOf(table, builtin).filter((rule) => targetOf(rule) === chain),
   );

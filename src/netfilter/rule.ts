@@ -18,7 +18,7 @@ export function chainOf(rule: RuleText): string {
 
 /** Where a rule sends a packet that it matches: the word after -j or -g; "" for a rule that only counts. */
 export function targetOf(rule: RuleText): string {
-  const parts = words(rule);
+  const parts = words(content(rule));
   const at = parts.findIndex((word) => word === "-j" || word === "-g");
   return at === -1 ? "" : (parts[at + 1] ?? "");
 }

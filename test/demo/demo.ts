@@ -81,11 +81,8 @@ async function passByTheProxies(stage: Stage, narrator: Narrator): Promise<void>
   const probe = await stage.fromNode(`${serverIp}:${web}`);
   narrator.saw(way(probe));
   const known = leads(probe, []) && probe.peer.startsWith(`${gateway}:`);
-  narrator.claim(
-    `subnet ${gateway}/32 is excluded: kubelet's probes are like this`,
-    known,
-    way(probe),
-  );
+  const claim = `subnet ${gateway}/32 is excluded: so the kubelet's probes come in`;
+  narrator.claim(claim, known, way(probe));
 }
 
 async function deleteOneRule(stage: Stage, narrator: Narrator): Promise<void> {
@@ -96,11 +93,7 @@ async function deleteOneRule(stage: Stage, narrator: Narrator): Promise<void> {
   narrator.did(`someone in client's nat table: ${deletion}`);
   changeNat(client, host.backendOf(client), [deletion]);
   await expectBypass(stage, narrator);
-  await expectDrift(
-    stage,
-    narrator,
-    `missing-rule (ipv4 nat PROXY_INIT_OUTPUT): expected ${rule};`,
-  );
+  await expectDrift(stage, narrator, `missing-rule (ipv4 nat PROXY_INIT_OUTPUT): expected ${rule}`);
   await heal(stage, narrator);
 }
 
@@ -127,10 +120,8 @@ async function deletePods(
     const first = await host.cnitool("del", pod);
     const left = ours(pod);
     const gone = first.exitCode === 0 && left.length === 0;
-    claim("exit 0, and the netns, which lives on, has no rule or chain of ours", gone, [
-      first,
-      left,
-    ]);
+    const seen = [first.stderr, ...left];
+    claim("exit 0, and the netns, which lives on, has no rule or chain of ours", gone, seen);
     const second = await host.cnitool("del", pod);
     claim("the second time: exit 0", second.exitCode === 0, second);
   }
@@ -161,18 +152,15 @@ async function expectDrift(stage: Stage, narrator: Narrator, drift: string): Pro
   narrator.did(`$ cnitool check ${host.network} ${client.path}`);
   const { exitCode, stderr } = await host.cnitool("check", client);
   narrator.saw(stderr);
-  narrator.claim(
-    "exit 1, and it says what is missing",
-    exitCode === 1 && stderr.includes(drift),
-    stderr,
-  );
+  const named = exitCode === 1 && stderr.includes(drift);
+  narrator.claim("exit 1, and it says what is missing", named, { exitCode, drift });
 }
 
 // By cnitool the whole list would run, and bridge refuses a pod that has its eth0.
 async function heal(stage: Stage, narrator: Narrator): Promise<void> {
   const { host, client } = stage;
   narrator.did(
-    "sluice ADD with the cached prevResult: as a runtime or an agent does, without bridge",
+    "ADD of sluice alone, with prevResult, as an agent does (cnitool would run bridge too, and fail)",
   );
   const { exitCode, stdout } = await host.plugin("add", client);
   const good = exitCode === 0 && stdout.includes(`"${clientIp}/24"`);

@@ -17,7 +17,7 @@ export type Narrator = {
   /** Something broke: it counts like a claim that does not hold. */
   readonly broke: (error: unknown) => void;
   /** The last line. True when all that was claimed is so. */
-  readonly close: (seconds: number) => boolean;
+  readonly close: (scenes: number, seconds: number) => boolean;
 };
 
 const width = 100;
@@ -58,29 +58,29 @@ export function makeNarrator(output: Output, noColour: boolean): Narrator {
       for (const line of lines) print("     ", line);
     },
     claim: (text, holds, seen) => {
-      if (!holds)
-        return fail(text, `seen: ${typeof seen === "string" ? seen : JSON.stringify(seen)}`);
+      if (!holds) return fail(text, `seen: ${show(seen)}`);
       count.held += 1;
       marked(paint("green", "✓"), text);
     },
     broke: (error) => {
-      const [first = "", ...rest] = (error instanceof Error ? error.message : `${error}`).split(
-        "\n",
-      );
+      const said = error instanceof Error ? error.message : String(error);
+      const [first = "", ...rest] = said.split("\n");
       fail(first, rest.join("\n"));
     },
-    close: (seconds) => {
-      const { scenes, held, failed } = count;
-      const told =
-        failed === 0 ? `all ${held} claims hold` : `${failed} of ${held + failed} claims fail`;
+    close: (scenes, seconds) => {
+      const { held, failed } = count;
+      const good = failed === 0;
+      const claims = good ? `all ${held} claims hold` : `${failed} of ${held + failed} claims fail`;
+      const line = `${count.scenes} of ${scenes} scenes, ${claims}, ${seconds.toFixed(1)} s`;
       output.write("\n");
-      print("", `${scenes} scenes, ${told}, ${seconds.toFixed(1)} s`, [
-        "bold",
-        failed === 0 ? "green" : "red",
-      ]);
-      return failed === 0;
+      print("", line, ["bold", good ? "green" : "red"]);
+      return good;
     },
   };
+}
+
+function show(seen: unknown): string {
+  return typeof seen === "string" ? seen : JSON.stringify(seen);
 }
 
 /** Lines of at most `columns`, broken at blanks; what continues a line stands a little further in. */

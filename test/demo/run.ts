@@ -24,14 +24,17 @@ export async function perform(scenes: readonly Scene[]): Promise<number> {
   }
   const narrator = makeNarrator(process.stdout, (process.env["NO_COLOR"] ?? "") !== "");
   const interruption = listenForSignals();
-  const stage = setStage();
-  // Whatever ends the process, also an error that nobody foresaw.
-  process.on("exit", stage.remove);
-  introduce(stage, narrator);
-  await playAll(scenes, stage, interruptible(narrator, interruption));
-  await clear(stage, narrator);
-  const good = narrator.close(performance.now() / 1_000);
-  return good ? 0 : 1;
+  try {
+    const stage = setStage();
+    // Whatever ends the process, also an error that nobody foresaw.
+    process.on("exit", stage.remove);
+    introduce(stage, narrator);
+    await playAll(scenes, stage, interruptible(narrator, interruption));
+    await clear(stage, narrator);
+  } catch (error) {
+    narrator.broke(error);
+  }
+  return narrator.close(scenes.length, performance.now() / 1_000) ? 0 : 1;
 }
 
 function whatIsLacking(): string {
@@ -71,10 +74,8 @@ function interruptible(narrator: Narrator, interruption: AbortSignal): Narrator 
 }
 
 async function playAll(scenes: readonly Scene[], stage: Stage, narrator: Narrator): Promise<void> {
-  let left = scenes.length;
   try {
     for (const [title, play] of scenes) {
-      left -= 1;
       narrator.scene(title);
       await play(stage, narrator);
     }
@@ -82,7 +83,6 @@ async function playAll(scenes: readonly Scene[], stage: Stage, narrator: Narrato
     // A signal that ended a child of ours as well may not have been heard yet.
     await setTimeout(10);
     narrator.broke(error);
-    narrator.saw(`the scene breaks off here, and ${left} more are not played`);
   }
 }
 

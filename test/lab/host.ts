@@ -34,26 +34,29 @@ export type Pod = { readonly name: string; readonly path: string; readonly conta
 
 export type Verb = "add" | "check" | "del";
 
-export type Host = {
+export type Host = Calls & {
   readonly network: string;
   readonly netns: Pod;
-  /** Its files: conf list, plugins, leases, records. All users may look into it, as proxies have configurations. */
+  /** Its files: conf list, plugins, leases, records. Other users may enter: a proxy's configuration can be put there. */
   readonly dir: string;
   /** Makes a netns with lo up, as a runtime does before it calls plugins. */
   readonly addPod: (name: string) => Pod;
   readonly removePod: (pod: Pod) => void;
+  readonly remove: () => void;
+};
+
+export type Calls = {
   /** Runs the whole conf list through cnitool. */
   readonly cnitool: (verb: Verb, pod: Pod) => Promise<CniAnswer>;
   /** Calls our plugin alone, as libcni would, with the result that is in libcni's cache. */
   readonly plugin: (verb: Verb, pod: Pod) => Promise<CniAnswer>;
-  /** What the bridge plugin itself printed the last time that it was run. */
+  /** What the bridge plugin itself printed in its last run. */
   readonly bridgeOutput: () => string;
   /** File names in our plugin's state directory, and the addresses that host-local holds reserved. */
   readonly records: () => string[];
   readonly leases: () => string[];
   /** The backend that the pod's record names. */
   readonly backendOf: (pod: Pod) => string;
-  readonly remove: () => void;
 };
 
 export const gateway = "10.213.7.1";
@@ -106,11 +109,7 @@ type ConfList = { readonly cniVersion: string; readonly name: string; readonly p
 
 type Box = { readonly dir: string; readonly netns: Pod; readonly list: ConfList };
 
-function callsOf({
-  dir,
-  netns,
-  list,
-}: Box): Omit<Host, "network" | "netns" | "dir" | "addPod" | "removePod" | "remove"> {
+function callsOf({ dir, netns, list }: Box): Calls {
   const env = {
     PATH: nodePath,
     CNI_PATH: join(dir, "bin"),

@@ -3,17 +3,20 @@ import { join } from "node:path";
 import { execaSync } from "execa";
 
 export const root: string = join(import.meta.dirname, "../..");
+/** The executable, which needs no Node. */
 export const plugin: string = join(root, "dist/sluice");
+/** The same program as a bundle, run by the pinned Node. */
+export const bundle: string = join(root, "dist/sluice.cjs");
 /** The runtime that the project pins, whatever node the machine has. */
 export const node: string = join(root, "node_modules/.bin/node");
 
 export type CniAnswer = { exitCode: number | undefined; stdout: string; stderr: string };
 
-/** One call; `env` are CNI_* variables without the prefix, `conf` is what goes to stdin. */
+/** One call of the executable; `env` are CNI_* variables without the prefix, `conf` is what goes to stdin. */
 export function callPlugin(env: Record<string, string>, conf: unknown): CniAnswer {
   const cni = Object.entries(env).map(([key, value]) => [`CNI_${key}`, value]);
   const input = typeof conf === "string" ? conf : JSON.stringify(conf);
-  const result = execaSync(node, [plugin], {
+  const result = execaSync(plugin, [], {
     env: { PATH: process.env["PATH"] ?? "", ...Object.fromEntries(cni) },
     extendEnv: false,
     input,

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { execaSync } from "execa";
-import { type Family, families } from "../../src/netfilter/table.ts";
+import type { Family } from "../../src/netfilter/table.ts";
 import type { LabNetns } from "../lab/netns.ts";
 import { node } from "../lab/plugin.ts";
 import { test as level } from "./level.ts";
@@ -37,7 +37,7 @@ export type Connection = {
   readonly from: keyof typeof clients;
   readonly to: keyof typeof addresses;
   readonly port: number;
-  readonly over?: "udp";
+  readonly over?: "tcp" | "udp";
 };
 
 export type Wire = {
@@ -50,7 +50,7 @@ export const test = level.extend(
   "wire",
   async ({ attachment, other }, { onCleanup }): Promise<Wire> => {
     const sides = { pod: attachment.netns, peer: other };
-    join2(sides.pod, sides.peer);
+    layWire(sides.pod, sides.peer);
     const listeners = [listen("pod", sides.pod), listen("peer", sides.peer)];
     onCleanup(() => {
       for (const { kill } of listeners) kill();
@@ -65,3 +65,50 @@ export const test = level.extend(
     };
   },
 );
+
+// Up before there are addresses: neighbours are found at once then, and a second later otherwise.
+function layWire(pod: LabNetns, peer: LabNetns): void {
+  pod.run("ip", [
+    "link",
+    "add",
+    "eth0",
+    "type",
+    "veth",
+    "peer",
+    "name",
+    "eth0",
+    "netns",
+    peer.name,
+  ]);
+  for (const netns of [peer, pod]) netns.run("ip", ["link", "set", "eth0", "up"]);
+  addAddresses(pod, ["pod", "pod2"]);
+  addAddresses(peer, ["peer", "peer2"]);
+}
+
+function addAddresses(netns: LabNetns, names: readonly (keyof typeof addresses)[]): void {
+  const lines = names.flatMap((name) => [
+    `address add ${addresses[name].ipv4}/24 dev eth0`,
+    `address add ${addresses[name].ipv6}/64 dev eth0 nodad`,
+  ]);
+  netns.run("ip", ["-batch", "-"], lines.join("\n"));
+}
+
+function listen(name: string, netns: LabNetns): { ready: Promise<unknown>; kill: () => void } {
+  const argv = [node, join(import.meta.dirname, "listener.ts"), name, ...ports.map(String)];
+  const child = spawn("ip", ["netns", "exec", netns.name, ...argv], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  return { ready: once(child.stdout, "data"), kill: () => child.kill("SIGKILL") };
+}
+
+// The datagram is the question; over TCP nothing needs to be said.
+const question = 'exec 3<>"$0" && { [[ $0 == /dev/tcp/* ]] || echo >&3; } && exec head -n 1 <&3';
+
+function ask(netns: string, [uid, gid]: readonly [number, number], target: string): string {
+  const user = [`--reuid=${uid}`, `--regid=${gid}`, "--clear-groups"];
+  const client = ["setpriv", ...user, "timeout", "5", "bash", "-c", question, target];
+  const { stdout, stderr } = execaSync("ip", ["netns", "exec", netns, ...client], {
+    reject: false,
+  });
+  return stdout || stderr || "no answer";
+}
