@@ -70,23 +70,19 @@ function environment(command: string): Record<string, string> {
 }
 
 // A child is started, to have that warm too, but a harmless one; the answer is that of tools that did what they were told.
+// Arguments and outputs as netfilter/client.ts has them: seven words a job, its save program the third, its text the last.
 function answering(exec: Exec): Exec {
-  const saved = ["", ""];
+  const saved = new Map<string, string>();
   return async (request) => {
     await exec({ ...request, argv: ["/bin/true"] });
-    const texts = request.argv.filter((word) => word.startsWith("*nat"));
-    for (const [i, text] of texts.entries()) saved[i] = savedFrom(text);
-    const jobs = (request.outputs - 1) / 2;
-    const numbers = Array.from({ length: jobs }, (_, i) => i);
-    return {
-      exitCode: 0,
-      timedOut: false,
-      startError: "",
-      outputs: [
-        numbers.map((i) => `${i} 0 0\n`).join(""),
-        ...numbers.flatMap((i) => ["", saved[i] ?? ""]),
-      ],
-    };
+    const words = request.argv.slice(request.argv.indexOf("sluice") + 2);
+    const jobs = Array.from({ length: words.length / 7 }, (_, i) => words.slice(7 * i, 7 * i + 7));
+    const streams = jobs.flatMap(([, , save = "", , , , text = ""]) => {
+      if (text !== "") saved.set(save, savedFrom(text));
+      return ["", saved.get(save) ?? ""];
+    });
+    const statuses = jobs.map((_, i) => `${i} 0 0\n`).join("");
+    return { exitCode: 0, timedOut: false, startError: "", outputs: [statuses, ...streams] };
   };
 }
 

@@ -59,6 +59,7 @@ export function makeClient(host: Host): Client {
   return async (place, jobs, timeoutMs) => {
     const writes = jobs.some(({ restore }) => restore !== "");
     const mask = writes ? host.nssMask() : [];
+    const ordered = jobs.toSorted((a, b) => Number(guardOf(b) !== "") - Number(guardOf(a) !== ""));
     const result = await host.exec({
       argv: [
         ...limited(host, timeoutMs, [
@@ -70,14 +71,15 @@ export function makeClient(host: Host): Client {
         script,
         "sluice",
         mask.join(" "),
-        ...jobs.flatMap(jobArguments),
+        ...ordered.flatMap(jobArguments),
       ],
       env: childEnvironment(host.path),
       outputs: 1 + 2 * jobs.length,
       // The child has a deadline of its own; this one is for a child that does not keep it.
       timeoutMs: timeoutMs + 1_000,
     });
-    return readOutcomes(jobs, result);
+    const outcomes = readOutcomes(ordered, result);
+    return jobs.flatMap((job) => outcomes.filter((outcome) => outcome.job === job));
   };
 }
 
@@ -120,15 +122,19 @@ function childEnvironment(path: string): Record<string, string> {
   return { PATH: path, LC_ALL: "C", XTABLES_LOCKFILE: "/proc/self/ns/net" };
 }
 
+// Jobs that may come to nothing at once go first, so that the one which the shell runs itself is a real one.
+function guardOf({ family, backend, restore }: Job): string {
+  return backend === "legacy" && restore === "" ? legacyTableNames[family] : "";
+}
+
 function jobArguments(job: Job, index: number): string[] {
-  const { family, tools, restore, table = "nat" } = job;
-  const legacy = job.backend === "legacy";
+  const { tools, restore, table = "nat" } = job;
   return [
     String(2 + 2 * index),
     restore === "" ? "" : tools.restore,
     tools.save,
-    legacy ? "" : table,
-    legacy && restore === "" ? legacyTableNames[family] : "",
+    job.backend === "legacy" ? "" : table,
+    guardOf(job),
     tools.waits ? lockWaitSeconds : "",
     restore,
   ];
@@ -167,6 +173,7 @@ function batchProblem(result: ExecResult): string {
 // there is anything to read or "", seconds to wait for the lock, restore text. A line "job restore-status save-status" goes to stdout.
 // - The save of legacy is called without -t: with it, it makes the table. The file is /proc/net/ip_tables_names: an
 //   empty one means that legacy has no table, and spares the call.
+// - The last job runs in the shell itself: a process less.
 // - A here-document, not a pipe: no further process, and the text is data whatever is in it.
 const script = `
 job() {
@@ -176,18 +183,18 @@ job() {
 $8
 EOF
   fi
-  if [ -n "$6" ] && ! read -r found 2>/dev/null <"$6"; then :
-  else "$4" \${5:+-t "$5"} >&"$(($2 + 1))" 2>&"$2" || s=$?
-  fi
+  "$4" \${5:+-t "$5"} >&"$(($2 + 1))" 2>&"$2" || s=$?
   echo "$n $r $s"
 }
 for file in $1; do mount --bind /dev/null "$file"; done
 shift
 n=0
-while [ $# -gt 7 ]; do
-  job "$n" "$1" "$2" "$3" "$4" "$5" "$6" "$7" &
+while [ $# -ge 7 ]; do
+  if [ -n "$5" ] && ! read -r found 2>/dev/null <"$5"; then echo "$n 0 0"
+  elif [ $# -gt 7 ]; then job "$n" "$@" &
+  else job "$n" "$@"
+  fi
   shift 7; n=$((n + 1))
 done
-job "$n" "$@"
 wait
 `;

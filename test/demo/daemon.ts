@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
-import { nodePath, type Pod } from "../lab/host.ts";
+import { type Pod, searchPath } from "../lab/host.ts";
 import { inNetns } from "../lab/pod-nat.ts";
 
 export type Daemon = {
@@ -23,7 +23,7 @@ const patienceMs = 10_000;
 /** Starts a program in a pod. It sees its stdin end when the demo does, in whatever way. */
 export function startDaemon(pod: Pod, argv: readonly string[]): Daemon {
   const [file = "", ...args] = inNetns(pod.path, argv);
-  const child = spawn(file, args, { env: { PATH: nodePath }, stdio: "pipe" });
+  const child = spawn(file, args, { env: { PATH: searchPath }, stdio: "pipe" });
   const said: Record<"lines" | "complaints", string[]> = { lines: [], complaints: [] };
   createInterface({ input: child.stdout }).on("line", (line) => said.lines.push(line));
   createInterface({ input: child.stderr }).on("line", (line) => said.complaints.push(line));

@@ -2,7 +2,7 @@
 // connection onwards is the peer that the next one saw, so the ports prove the chain; nothing is inferred from silence.
 import { setTimeout } from "node:timers/promises";
 import { execa } from "execa";
-import { nodePath, type Pod } from "../lab/host.ts";
+import { type Pod, searchPath } from "../lab/host.ts";
 import { inNetns } from "../lab/pod-nat.ts";
 import { until } from "./daemon.ts";
 import { asUser, type Hop, type Sidecar } from "./sidecar.ts";
@@ -45,7 +45,7 @@ async function get({ pod, uid }: Client, target: string): Promise<{ peer: string
   const curl = ["curl", "--disable", "--silent", "--show-error", "--max-time", "10"];
   const write = ["--write-out", "%{local_ip}:%{local_port}", `http://${target}/`];
   const [file = "", ...args] = inNetns(pod.path, [...asUser(uid), ...curl, ...write]);
-  const { stdout } = await execa(file, args, { env: { PATH: nodePath }, extendEnv: false });
+  const { stdout } = await execa(file, args, { env: { PATH: searchPath }, extendEnv: false });
   const [peer = "", own = ""] = stdout.split("\n");
   return { peer, own };
 }

@@ -3,7 +3,6 @@
 import { createHash } from "node:crypto";
 import {
   chmodSync,
-  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -14,10 +13,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { execa, execaSync } from "execa";
 import { bin, cniPluginsDir } from "../../build/setup/paths.mjs";
-import { type CniAnswer, node, plugin } from "./plugin.ts";
+import { type CniAnswer, plugin } from "./plugin.ts";
 import { inNetns } from "./pod-nat.ts";
 
 export type HostOptions = {
@@ -63,12 +62,8 @@ export const gateway = "10.213.7.1";
 export const bridgeName = "slc-br0";
 const subnets = [`${gateway.replace(/\d+$/, "0")}/24`, "fd00:213:7::/64"];
 
-/** The PATH of a node: the pinned node first, because the development form of the plugin begins with `env node`. */
-export const nodePath: string = [
-  dirname(node),
-  process.env["PATH"] ?? "",
-  "/usr/sbin:/usr/bin:/sbin:/bin",
-].join(":");
+/** Where programs are found: the machine's PATH, and what a non-root shell lacks of it. */
+export const searchPath: string = `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/bin:/sbin:/bin`;
 
 /** Makes the box. Whoever makes it removes it, also when it fails half-way. */
 export function makeHost(options: HostOptions): Host {
@@ -111,7 +106,7 @@ type Box = { readonly dir: string; readonly netns: Pod; readonly list: ConfList 
 
 function callsOf({ dir, netns, list }: Box): Calls {
   const env = {
-    PATH: nodePath,
+    PATH: searchPath,
     CNI_PATH: join(dir, "bin"),
     NETCONFPATH: join(dir, "net.d"),
   };
@@ -174,7 +169,7 @@ function layOut(dir: string, options: HostOptions & { network: string }): ConfLi
   symlinkSync(join(cniPluginsDir, "host-local"), binary("host-local"));
   symlinkSync(join(cniPluginsDir, "bridge"), binary("bridge.real"));
   writeFileSync(binary("bridge"), recorder, { mode: 0o755 });
-  copyFileSync(plugin, binary("sluice"));
+  symlinkSync(plugin, binary("sluice"));
   const list = confList(dir, options);
   writeFileSync(join(dir, "net.d/10-lab.conflist"), JSON.stringify(list, null, 2));
   return list;
