@@ -23,7 +23,8 @@ const patienceMs = 10_000;
 /** Starts a program in a pod. It sees its stdin end when the demo does, in whatever way. */
 export function startDaemon(pod: Pod, argv: readonly string[]): Daemon {
   const [file = "", ...args] = inNetns(pod.path, argv);
-  const child = spawn(file, args, { env: { PATH: searchPath }, stdio: "pipe" });
+  // The demo's own directory may be one that the program's user cannot enter.
+  const child = spawn(file, args, { env: { PATH: searchPath }, cwd: "/", stdio: "pipe" });
   const said: Record<"lines" | "complaints", string[]> = { lines: [], complaints: [] };
   createInterface({ input: child.stdout }).on("line", (line) => said.lines.push(line));
   createInterface({ input: child.stderr }).on("line", (line) => said.complaints.push(line));

@@ -1,5 +1,5 @@
 // Makes one HTTP request and finds the way that it took, from the app back to the client: each hop's own end of the
-// connection onwards is the peer that the next one saw, so the ports prove the chain; nothing is inferred from silence.
+// connection onwards is the peer that the next one saw, so the ports prove the chain, and silence proves nothing.
 import { setTimeout } from "node:timers/promises";
 import { execa } from "execa";
 import { type Pod, searchPath } from "../lab/host.ts";
@@ -45,7 +45,9 @@ async function get({ pod, uid }: Client, target: string): Promise<{ peer: string
   const curl = ["curl", "--disable", "--silent", "--show-error", "--max-time", "10"];
   const write = ["--write-out", "%{local_ip}:%{local_port}", `http://${target}/`];
   const [file = "", ...args] = inNetns(pod.path, [...asUser(uid), ...curl, ...write]);
-  const { stdout } = await execa(file, args, { env: { PATH: searchPath }, extendEnv: false });
+  const options = { env: { PATH: searchPath }, extendEnv: false, cwd: "/", reject: false };
+  const { exitCode, stdout, stderr } = await execa(file, args, options);
+  if (exitCode !== 0) throw new Error(`No answer from ${target}: ${stderr}`);
   const [peer = "", own = ""] = stdout.split("\n");
   return { peer, own };
 }

@@ -1,105 +1,155 @@
-// The node's iptables programs and the nat tables behind them, as a fake of Exec: takes the argv that netfilter/client.ts
-// makes and answers as iptables 1.8.9 does. test/netns/fake.test.ts holds it against the real programs.
+// The node's iptables programs as a fake of Exec: takes the argv that netfilter/client.ts makes, and keeps a nat table for
+// each place (a netns' handle, `host`, `scratch`), backend and family. What the programs do is nat.ts'.
 import { basename } from "node:path";
-import type { Exec, ExecResult } from "../../src/netns/exec.ts";
-
-/** A program that fails, or something that another program does just before it runs. In turn, one a run. */
-export type Event = {
-  readonly program: string;
-  readonly meanwhile?: () => void;
-  readonly fails?: { readonly status: number; readonly stderr: string; readonly stdout?: string };
-};
+import type { Exec } from "../../src/netns/exec.ts";
+import { emptyNat, type Nat, printNat, restoreNat, type Tool } from "./nat.ts";
 
 /** `iptables-nft`, `iptables-legacy`, `ip6tables-nft` or `ip6tables-legacy`. */
-export type ToolName = string;
+export type ToolName = `${"iptables" | "ip6tables"}-${"nft" | "legacy"}`;
 
-/** Restore texts that were loaded, one a COMMIT that changed something. */
+/** What becomes of the next run of a program: something happens just before it, or it fails. */
+export type Event = {
+  readonly program: `${ToolName}-${"restore" | "save"}`;
+  readonly meanwhile?: () => void;
+  readonly fails?: Partial<Ran>;
+};
+
+/** A restore that changed a table. */
 export type Written = { readonly place: string; readonly tool: ToolName; readonly text: string };
 
 export type FakeIptables = {
   readonly exec: Exec;
-  /** Loads a text as the tool's restore would with --noflush; throws when it is refused. */
+  /** Loads a text as restore --noflush does, but leaves no trace in `written`; throws when it is refused. */
   readonly load: (place: string, tool: ToolName, text: string) => void;
-  /** What the tool's save prints. */
+  /** What save prints; "" where legacy has no table. */
   readonly save: (place: string, tool: ToolName) => string;
-  readonly written: readonly Written[];
+  /** All restores so far that changed a table. */
+  readonly written: Written[];
+  /** Taken in turn, one by each run of the program that they name. */
   readonly events: Event[];
-  /** Own chains of mangle by place and tool (`host iptables-nft`): for hints. */
+  /** Own chains of the table mangle, by place and tool: `host iptables-nft`. */
   readonly mangle: Map<string, readonly string[]>;
 };
 
-type Chain = { policy: string; rules: string[] };
-type Nat = ReadonlyMap<string, Chain>;
-type Refusal = { readonly status: number; readonly stderr: string };
-type Restored = { readonly nat: Nat; readonly refusal?: Refusal };
+type Ran = { readonly status: number; readonly stdout: string; readonly stderr: string };
+type Job = {
+  readonly fd: number;
+  readonly restore: string;
+  readonly save: string;
+  readonly table: string;
+  readonly names: string;
+  readonly text: string;
+};
 
-const builtins = ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"];
-const emptyNat: Nat = new Map(builtins.map((name) => [name, { policy: "ACCEPT", rules: [] }]));
-const targets = ["ACCEPT", "DROP", "RETURN", "REDIRECT", "DNAT", "MASQUERADE", "LOG", "MARK"];
+const nothing: Ran = { status: 0, stdout: "", stderr: "" };
+const warning = "# Warning: iptables-legacy tables present, use iptables-legacy-save to see them";
 
 export function makeFakeIptables(): FakeIptables {
   const tables = new Map<string, Nat>();
-  const mangle = new Map<string, readonly string[]>();
-  const written: Written[] = [];
-  const events: Event[] = [];
-  const restore = (place: string, tool: ToolName, text: string): Refusal | undefined => {
-    const key = `${place} ${tool}`;
-    const { nat, refusal } = restoreNat(tables.get(key) ?? emptyNat, text, tool);
-    const changed = printNat(nat) !== printNat(tables.get(key) ?? emptyNat);
-    // Also when it refuses: the table is there then. Only nft makes it with the first rule.
-    tables.set(key, nat);
-    if (changed) written.push({ place, tool, text });
-    return refusal;
-  };
-  const save = (place: string, tool: ToolName) => {
-    const nat = tables.get(`${place} ${tool}`);
-    const shown = nat ?? (tool.endsWith("-nft") ? emptyNat : undefined);
-    return shown === undefined ? "" : framed(tool, printNat(shown));
-  };
-  const run = (job: Job): { status: number; stdout: string; stderr: string } => {
-    const { place, program, text, table } = job;
-    const [, tool = "", verb] = /^(ip6?tables-(?:nft|legacy))-(restore|save)$/.exec(program) ?? [];
-    const at = events.findIndex((event) => event.program === program);
-    const [event] = at === -1 ? [] : events.splice(at, 1);
-    event?.meanwhile?.();
-    if (event?.fails !== undefined) return { stdout: "", ...event.fails };
-    if (verb === "restore") return { stdout: "", ...(restore(place, tool, text) ?? succeeded) };
-    if (verb !== "save") throw new Error(`the fake has no program ${program}`);
-    const hints = mangle.get(`${place} ${tool}`) ?? [];
-    const nat = table === "mangle" ? "" : save(place, tool);
-    const other = table === "nat" ? "" : hints.map((chain) => `:${chain} - [0:0]\n`).join("");
-    const stdout = other === "" ? nat : `${nat}*mangle\n:OUTPUT ACCEPT [0:0]\n${other}COMMIT\n`;
-    const legacyToo = tables.has(`${place} ${tool.replace("-nft", "-legacy")}`);
-    return { status: 0, stdout, stderr: tool.endsWith("-nft") && legacyToo ? legacyWarning : "" };
-  };
-  return {
-    written,
-    events,
-    mangle,
-    save,
+  const fake: Omit<FakeIptables, "exec"> = {
+    written: [],
+    events: [],
+    mangle: new Map(),
     load: (place, tool, text) => {
-      const refusal = restore(place, tool, text);
-      written.length = 0;
-      if (refusal !== undefined) throw new Error(refusal.stderr);
+      const { nat, status, stderr } = restoreNat(natOf(place, tool), text, partsOf(tool));
+      if (status !== 0) throw new Error(stderr);
+      tables.set(`${place} ${tool}`, nat);
     },
-    exec: async ({ argv, outputs }) => {
-      const place = placeOf(argv);
-      const found = Array.from({ length: outputs }, () => "");
-      for (const [i, job] of jobsOf(argv).entries()) {
-        const { fd, restore: restoreProgram, save: saveProgram, table, names, text } = job;
-        const idle = succeeded;
-        const loaded =
-          restoreProgram === "" ? idle : run({ place, program: restoreProgram, text, table });
-        const legacyAbsent = names !== "" && !tables.has(`${place} ${toolOf(saveProgram)}`);
-        const saved = legacyAbsent
-          ? { ...succeeded, stdout: "" }
-          : run({ place, program: saveProgram, text: "", table });
-        found[0] += `${i} ${loaded.status} ${saved.status}\n`;
-        found[fd - 1] = [loaded.stderr, saved.stderr].filter((said) => said !== "").join("\n");
-        found[fd] = saved.stdout;
-      }
-      if (place === "scratch") for (const key of tables.keys()) forget(tables, key);
-      return { exitCode: 0, timedOut: false, startError: "", outputs: found };
+    save: (place, tool) => {
+      const isThere = tool.endsWith("-nft") || tables.has(`${place} ${tool}`);
+      return isThere ? printNat(natOf(place, tool), partsOf(tool)) : "";
     },
   };
+
+  function natOf(place: string, tool: ToolName): Nat {
+    return tables.get(`${place} ${tool}`) ?? emptyNat;
+  }
+
+  function restore(place: string, tool: ToolName, text: string): Ran {
+    const before = natOf(place, tool);
+    const { nat, status, stderr } = restoreNat(before, text, partsOf(tool));
+    // Also when it was refused: legacy has made the table then.
+    tables.set(`${place} ${tool}`, nat);
+    const [old, now] = [before, nat].map((table) => printNat(table, partsOf(tool)));
+    if (old !== now) fake.written.push({ place, tool, text });
+    return { status, stderr, stdout: "" };
+  }
+
+  // nft's save is told the table; legacy's prints all there are.
+  function save(place: string, tool: ToolName, table: string): Ran {
+    const hints = fake.mangle.get(`${place} ${tool}`) ?? [];
+    const lines = ["*mangle", ":OUTPUT ACCEPT [0:0]", ...hints.map((name) => `:${name} - [0:0]`)];
+    const mangle = table !== "nat" && hints.length > 0 ? `${lines.join("\n")}\nCOMMIT\n` : "";
+    const nat = table === "mangle" ? "" : fake.save(place, tool);
+    const legacyToo = tables.has(`${place} ${tool.replace("-nft", "-legacy")}`);
+    const stderr = tool.endsWith("-nft") && legacyToo ? warning : "";
+    return { status: 0, stdout: mangle + nat, stderr };
+  }
+
+  function run(program: string, work: (tool: ToolName) => Ran): Ran {
+    const name = basename(program);
+    const at = fake.events.findIndex((event) => event.program === name);
+    const event = at === -1 ? undefined : fake.events.splice(at, 1)[0];
+    event?.meanwhile?.();
+    return event?.fails === undefined ? work(toolOf(name)) : { ...nothing, ...event.fails };
+  }
+
+  function runJob(place: string, job: Job): [restored: Ran, saved: Ran] {
+    const restored =
+      job.restore === ""
+        ? nothing
+        : run(job.restore, (tool) => restore(place, tool, `${job.text}\n`));
+    const isAbsent = job.names !== "" && !tables.has(`${place} ${toolOf(basename(job.save))}`);
+    return [restored, isAbsent ? nothing : run(job.save, (tool) => save(place, tool, job.table))];
+  }
+
+  const exec: Exec = ({ argv, outputs }) => {
+    const place = placeOf(argv);
+    const found = new Array<string>(outputs).fill("");
+    for (const [i, job] of jobsOf(argv).entries()) {
+      const [restored, saved] = runJob(place, job);
+      found[0] += `${i} ${restored.status} ${saved.status}\n`;
+      found[job.fd - 1] = `${restored.stderr}\n${saved.stderr}\n`;
+      found[job.fd] = saved.stdout;
+    }
+    const scratch = [...tables.keys()].filter((key) => key.startsWith("scratch "));
+    for (const key of scratch) tables.delete(key);
+    return Promise.resolve({ exitCode: 0, timedOut: false, startError: "", outputs: found });
+  };
+  return { ...fake, exec };
+}
+
+function placeOf(argv: readonly string[]): string {
+  const entering = argv.find((word) => word.startsWith("--net="));
+  if (entering !== undefined) return entering.slice("--net=".length);
+  return argv.includes("--net") ? "scratch" : "host";
+}
+
+/** The script's arguments: files to hide, then seven for each job. */
+function jobsOf(argv: readonly string[]): Job[] {
+  const args = argv.slice(argv.indexOf("sluice") + 2);
+  return Array.from({ length: args.length / 7 }, (_, i) => {
+    const [fd, restore = "", save = "", table = "", names = "", , text = ""] = args.slice(7 * i);
+    return { fd: Number(fd), restore, save, table, names, text };
+  });
+}
+
+function partsOf(tool: ToolName): Tool {
+  const family = tool.startsWith("ip6") ? "ipv6" : "ipv4";
+  return { family, backend: tool.endsWith("-nft") ? "nft" : "legacy" };
+}
+
+const toolNames: readonly ToolName[] = [
+  "iptables-nft",
+  "iptables-legacy",
+  "ip6tables-nft",
+  "ip6tables-legacy",
+];
+
+function toolOf(program: string): ToolName {
+  const tool = toolNames.find(
+    (name) => program === `${name}-restore` || program === `${name}-save`,
+  );
+  if (tool === undefined) throw new Error(`the fake has no program ${program}`);
+  return tool;
 }

@@ -68,7 +68,10 @@ test("shadowing() gives the first that takes the traffic", () => {
 });
 
 test("foreignRedirects() gives what sends TCP elsewhere, from whichever foreign chain", () => {
-  const sends = ["-A OUTPUT -p tcp -j REDIRECT --to-ports 2", "-A A -j DNAT --to-destination 1.2.3.4"];
+  const sends = [
+    "-A OUTPUT -p tcp -j REDIRECT --to-ports 2",
+    "-A A -j DNAT --to-destination 1.2.3.4",
+  ];
   const table: Table = {
     chains: new Map([
       ["PREROUTING", ["-A PREROUTING -p udp -j REDIRECT --to-ports 1", "-A PREROUTING -j ACCEPT"]],

@@ -1,6 +1,6 @@
 // ADD from every starting state: it ends with the same rules of ours, whatever was there, and touches nothing else.
 import { describe, expect } from "vitest";
-import type { Family } from "../../src/netfilter/table.ts";
+import { type Family, families } from "../../src/netfilter/table.ts";
 import type { LabNetns } from "../lab/netns.ts";
 import {
   complete,
@@ -15,7 +15,7 @@ import {
   save,
   stateNames,
 } from "../lab/states.ts";
-import { kernelState, logLine, places, stateConf, test } from "./level.ts";
+import { addressOf, confOf, kernelState, logLine, places, stateConf, test } from "./level.ts";
 
 /** States that need no write: all else is brought to ours. */
 const good: readonly StateName[] = [
@@ -90,6 +90,59 @@ describe.for([{ backend: "nft" }, { backend: "legacy" }] as const)(
     });
   },
 );
+
+describe.for([
+  { backend: "nft", other: "legacy" },
+  { backend: "legacy", other: "nft" },
+] as const)("over $backend", ({ backend, other }) => {
+  const leftovers: readonly StateName[] = [
+    "all in order",
+    "linkerd-init's rules, interrupted",
+    "chains empty and without jumps",
+    "foreign rules between doubled jumps",
+  ];
+
+  test.for(leftovers.map((state) => ({ state })))(
+    `ADD takes our rules out of ${other} when that holds $state`,
+    ({ state }, { attachment }) => {
+      const { netns, call } = attachment;
+      const conf = stateConf(backend, ...families);
+      const theirs = families.map((family): Place => ({ netns, backend: other, family }));
+      for (const place of theirs) loadState(place, state);
+      const foreign = theirs.map((place) => foreignLines(save(place)));
+
+      expect(call("ADD", conf)).toMatchObject({
+        exitCode: 0,
+        stdout: JSON.stringify(conf.prevResult),
+      });
+      for (const family of families) {
+        expect(ownLines(save({ netns, backend, family }))).toStrictEqual(complete);
+        expect(ownLines(save({ netns, backend: other, family }))).toStrictEqual([]);
+      }
+      expect(theirs.map((place) => foreignLines(save(place)))).toStrictEqual(foreign);
+      expect(call("CHECK", conf)).toMatchObject({ exitCode: 0, stdout: "" });
+    },
+  );
+
+  test.for(leftovers.map((state) => ({ state })))(
+    `ADD keeps to ${backend} when the conf names no backend and that holds $state`,
+    ({ state }, { attachment }) => {
+      const { netns, call } = attachment;
+      const conf = confOf({ addresses: families.map((family) => addressOf[family]) });
+      for (const family of families) loadState({ netns, backend, family }, state);
+
+      expect(call("ADD", conf)).toMatchObject({
+        exitCode: 0,
+        stdout: JSON.stringify(conf.prevResult),
+      });
+      for (const family of families) {
+        expect(ownLines(save({ netns, backend, family }))).toStrictEqual(complete);
+        expect(ownLines(save({ netns, backend: other, family }))).toStrictEqual([]);
+      }
+      expect(call("CHECK", conf)).toMatchObject({ exitCode: 0, stdout: "" });
+    },
+  );
+});
 
 /** Texts that decoding and encoding anew would change. */
 const prevResults: readonly { name: string; text: string }[] = [

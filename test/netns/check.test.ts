@@ -142,11 +142,11 @@ describe.for(backends.map((backend) => ({ backend })))("over $backend", ({ backe
   test("CHECK names the other backend when it holds our chains as well", ({ attachment }) => {
     const { netns, call } = attachment;
     const conf = stateConf(backend, ...families);
-    call("ADD", conf);
     const other = otherThan(backend);
+    call("ADD", conf);
     for (const family of families) loadState({ netns, backend: other, family }, "all in order");
 
-    expect(call("CHECK", conf)).toMatchObject(answerTo(backend, ...inBoth([otherHolds(other)])));
+    expect(call("CHECK", conf)).toMatchObject(answerTo(backend, ...inBoth(otherHolds(other))));
   });
 
   test("CHECK names the other backend when it alone holds our chains, or part of them", ({
@@ -157,15 +157,26 @@ describe.for(backends.map((backend) => ({ backend })))("over $backend", ({ backe
     const other = otherThan(backend);
     loadState({ netns, backend: other, family: "ipv4" }, "all in order");
     loadState({ netns, backend: other, family: "ipv6" }, "chains empty and without jumps");
-    // nft is looked at first.
-    const seen =
-      backend === "nft" ? [...nothing, otherHolds(other)] : [otherHolds(other), ...nothing];
-    const lines = inBoth(seen);
 
+    const lines = [...inBoth(nothing), ...inBoth(otherHolds(other))];
     expect(call("CHECK", conf)).toMatchObject(answerTo(backend, ...lines));
   });
 
-  test("CHECK is silent when the other backend holds foreign rules only", ({ attachment }) => {
+  test("CHECK names the other backend when someone else redirects TCP there", ({ attachment }) => {
+    const { netns, call } = attachment;
+    const other = otherThan(backend);
+    const conf = stateConf(backend, "ipv4");
+    call("ADD", conf);
+    const redirect = "-A OUTPUT -p tcp -m tcp --dport 80 -j REDIRECT --to-ports 15001";
+    restore({ netns, backend: other, family: "ipv4" }, `*nat\n${redirect}\nCOMMIT\n`);
+
+    const line = `other-backend (ipv4 nat): found a redirect of someone else's in ${other}: ${redirect}`;
+    expect(call("CHECK", conf)).toMatchObject(answerTo(backend, line));
+  });
+
+  test("CHECK is silent when the other backend holds foreign rules that leave TCP alone", ({
+    attachment,
+  }) => {
     const { netns, call } = attachment;
     const conf = stateConf(backend, "ipv4");
     call("ADD", conf);
@@ -245,6 +256,8 @@ function otherThan(backend: Backend): Backend {
   return backend === "nft" ? "legacy" : "nft";
 }
 
-function otherHolds(backend: Backend): string {
-  return `other-backend (ipv4 nat): found own chains in ${backend} as well: the backend programmed last takes the traffic`;
+function otherHolds(backend: Backend): string[] {
+  return ["PROXY_INIT_REDIRECT", "PROXY_INIT_OUTPUT"].map(
+    (chain) => `other-backend (ipv4 nat): found own chain ${chain} in ${backend} as well`,
+  );
 }

@@ -6,7 +6,7 @@ import { execaSync } from "execa";
 import { test as base } from "vitest";
 import { type Backend, backends, type Family, families } from "../../src/netfilter/table.ts";
 import { canMakeNetns, type LabNetns, makeNetns } from "../lab/netns.ts";
-import { type CniAnswer, callPlugin, node, plugin } from "../lab/plugin.ts";
+import { type CniAnswer, callPlugin, plugin } from "../lab/plugin.ts";
 import { linkerd } from "../lab/states.ts";
 
 /** An attachment under test. */
@@ -136,7 +136,7 @@ function callInside(
   const cni = Object.entries(env).map(([key, value]) => `CNI_${key}=${value}`);
   const input = typeof conf === "string" ? conf : JSON.stringify(conf);
   const argv = ["netns", "exec", netns.name, "env", "-i", `PATH=${process.env["PATH"] ?? ""}`];
-  const result = execaSync("ip", [...argv, ...cni, node, plugin], {
+  const result = execaSync("ip", [...argv, ...cni, plugin], {
     input,
     reject: false,
     stripFinalNewline: false,

@@ -188,7 +188,8 @@ describe.for(backends.map((backend) => ({ backend })))("over $backend", ({ backe
       expect(ask(control)).toStrictEqual(expectation(control));
 
       const mode = { ...least, ...conf, "iptables-mode": backend };
-      attachment.call("ADD", confOf({ linkerd: mode, addresses: podAddresses }));
+      const answer = attachment.call("ADD", confOf({ linkerd: mode, addresses: podAddresses }));
+      expect(answer.exitCode).toBe(0);
 
       expect(ask(tries)).toStrictEqual(expectation(tries));
     },
