@@ -39,6 +39,8 @@ async function carryOut(call: Call, work: Work, told: Told): Promise<void> {
     simulate(call, rulesets);
     return;
   }
+  // Before the rules: an ADD that could not be recorded would leave rules that no DEL takes out.
+  call.store.prepare();
   const { choice, changed } = await redirect(call, { netns, rulesets });
   told["backend"] = choice.backend;
   told["changed"] = changed;

@@ -4,7 +4,7 @@ import { withProof } from "../attachment/knowledge.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { ownChains } from "../mesh/linkerd.ts";
 import { type BackendChoice, equip } from "../netfilter/choice.ts";
-import type { Job } from "../netfilter/client.ts";
+import type { Job, Outcome } from "../netfilter/client.ts";
 import { converge, readTable } from "../netfilter/converge.ts";
 import { removeOwn } from "../netfilter/remove.ts";
 import { foreignRedirects } from "../netfilter/shadow.ts";
@@ -55,35 +55,37 @@ async function fallback(
 }
 
 async function redirectThrough(call: Call, work: Work, chosen: Chosen): Promise<Redirected> {
-  const { netns, rulesets } = work;
-  const { choice } = chosen;
+  const { choice, free } = chosen;
   const other = otherThan(choice.backend);
-  const looks = await looksInto(call, other, rulesets);
-  const { written, created, looked } = await converge(
-    sessionOf(call, netns, choice),
-    rulesets,
-    looks,
-  );
+  const looks = await looksInto(call, other, work.rulesets);
+  const session = sessionOf(call, work.netns, choice);
+  const { written, created, looked } = await converge(session, work.rulesets, looks);
   remember(call, choice.backend);
-  const strays = looked.flatMap((outcome) => {
-    const table = readTable(outcome);
-    // The other backend need not work on this node: then nothing of ours can be in it.
-    if (table instanceof Error) return [];
-    const foreign = foreignRedirects(table);
-    if (foreign.length > 0) call.log.warn({ backend: other, rules: foreign }, strangerWarning);
-    return holdsAny(table, ownChains) ? [outcome.job.family] : [];
-  });
-  if (strays.length === 0) return { choice, changed: written };
-  // Both are live until one goes, and the one that stays is complete before: no instant without redirect.
+  if (!holdsOwn(call, looked)) return { choice, changed: written };
+  const decided = { backend: other, reason: "own chains were there" };
+  const wanted = work.rulesets.map(({ family }) => family);
+  const found = await equip(openToolbox(call.deps), decided, wanted);
+  // Nothing of ours was here before, and nobody named this backend: the pod's rules stay where they were.
+  const stays = free && created.length === work.rulesets.length;
+  return await keepOne(call, work, stays ? [found, choice] : [choice, found]);
+}
+
+// The other backend need not work on this node: then nothing of ours can be in it.
+function holdsOwn(call: Call, looked: readonly Outcome[]): boolean {
+  const tables = looked.map(readTable).filter((table) => !(table instanceof Error));
+  const rules = tables.flatMap(foreignRedirects);
+  if (rules.length > 0) call.log.warn({ rules }, strangerWarning);
+  return tables.some((table) => holdsAny(table, ownChains));
+}
+
+// Both are live until one goes, and the one that stays is complete before: no instant without redirect.
+async function keepOne(
+  call: Call,
+  { netns, rulesets }: Work,
+  [kept, left]: readonly [BackendChoice, BackendChoice],
+): Promise<Redirected> {
   const wanted = rulesets.map(({ family }) => family);
-  const found = await equip(
-    openToolbox(call.deps),
-    { backend: other, reason: "own chains are there" },
-    wanted,
-  );
-  const keepFound = chosen.free && created.length === rulesets.length;
-  const [kept, left] = keepFound ? [found, choice] : [choice, found];
-  if (keepFound) await converge(sessionOf(call, netns, kept), rulesets, []);
+  await converge(sessionOf(call, netns, kept), rulesets);
   await removeOwn(sessionOf(call, netns, left), wanted, ownChains);
   call.log.info({ kept: kept.backend, cleaned: left.backend }, "own chains were in both backends");
   return { choice: kept, changed: wanted };

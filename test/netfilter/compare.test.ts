@@ -1,0 +1,183 @@
+// Drift: each kind by itself, how it is told, and that repair (plan) and verdict (compare) agree.
+import { expect, test } from "vitest";
+import { compare, compareOther, type Drift, renderDrift } from "../../src/netfilter/compare.ts";
+import { plan } from "../../src/netfilter/plan.ts";
+import { emptyTable, type Ruleset, type Table } from "../../src/netfilter/table.ts";
+import { buildRuleset } from "../../src/redirect/ruleset.ts";
+import { familyCases } from "../lab/case.ts";
+import { tableOf } from "../lab/trace.ts";
+
+const jump = "-A OUTPUT -j OUT";
+const ruleset: Ruleset = {
+  family: "ipv4",
+  chains: [
+    { name: "OUT", hook: "OUTPUT", jump, rules: ["-A OUT -p tcp", "-A OUT -p udp", "-A OUT"] },
+  ],
+};
+const right = { OUTPUT: [jump], OUT: ["-A OUT -p tcp", "-A OUT -p udp", "-A OUT"] };
+
+const table = (entries: Record<string, string[]>): Table => ({
+  chains: new Map(Object.entries(entries)),
+});
+
+type Told = Omit<Drift, "family">;
+const missing = (expected: string): Told => ({
+  kind: "missing-rule",
+  chain: "OUT",
+  expected,
+  found: "",
+});
+const extra = (found: string, chain = "OUT"): Told => ({
+  kind: "extra-rule",
+  chain,
+  expected: "",
+  found,
+});
+const noJump: Told = { kind: "missing-jump", chain: "OUTPUT", expected: jump, found: "" };
+const noChain: Told = { kind: "missing-chain", chain: "OUT", expected: ":OUT - [0:0]", found: "" };
+const doubled = (found: string): Told => ({
+  kind: "duplicate-jump",
+  chain: "OUTPUT",
+  expected: jump,
+  found,
+});
+const shadowed = (found: string): Told => ({
+  kind: "shadowed-jump",
+  chain: "OUTPUT",
+  expected: jump,
+  found,
+});
+const reordered = (expected: string, found: string): Told => ({
+  kind: "reordered",
+  chain: "OUT",
+  expected,
+  found,
+});
+
+const stamped = '-A OUTPUT -m comment --comment "proxy-init/1" -j OUT';
+const [odd, stray, taker] = ["-A OUTPUT -p tcp -j OUT", "-A INPUT -j OUT", "-A OUTPUT -j ACCEPT"];
+const [tcp, udp, rest] = ["-A OUT -p tcp", "-A OUT -p udp", "-A OUT"];
+const changed = "-A OUT -p tcp -m tcp --dport 1";
+
+const drifts: [when: string, found: Record<string, string[]>, told: Told[]][] = [
+  ["all is there", {}, []],
+  ["comments differ", { OUTPUT: [stamped], OUT: [`${tcp} -m comment --comment x`, udp, rest] }, []],
+  ["foreign chains and rules are there", { OUTPUT: [jump, taker], X: ["-A X -j OUT"] }, []],
+  ["a harmless rule is ahead", { OUTPUT: ["-A OUTPUT -p udp -j ACCEPT", jump] }, []],
+  ["a rule is missing", { OUT: [tcp, rest] }, [missing(udp)]],
+  ["all rules are missing", { OUT: [] }, [missing(tcp), missing(udp), missing(rest)]],
+  ["a rule is too many", { OUT: [tcp, udp, changed, rest] }, [extra(changed)]],
+  ["a rule is doubled", { OUT: [tcp, tcp, udp, rest] }, [extra(tcp)]],
+  ["a rule is changed", { OUT: [changed, udp, rest] }, [missing(tcp), extra(changed)]],
+  ["two rules are swapped", { OUT: [udp, tcp, rest] }, [reordered(tcp, udp)]],
+  ["the last rule is first", { OUT: [rest, tcp, udp] }, [reordered(tcp, rest)]],
+  ["one is missing, two are swapped", { OUT: [rest, tcp] }, [missing(udp), reordered(tcp, rest)]],
+  [
+    "one is extra, two are swapped",
+    { OUT: [changed, udp, tcp, rest] },
+    [extra(changed), reordered(tcp, udp)],
+  ],
+  ["the jump is missing", { OUTPUT: [] }, [noJump]],
+  ["the hook is missing", { OUTPUT: [taker] }, [noJump]],
+  ["the jump is doubled", { OUTPUT: [jump, taker, jump] }, [doubled(jump)]],
+  ["the jump is doubled with a stamp", { OUTPUT: [jump, stamped] }, [doubled(stamped)]],
+  ["the jump is odd", { OUTPUT: [odd] }, [noJump, extra(odd, "OUTPUT")]],
+  ["an odd jump is beside ours", { OUTPUT: [odd, jump] }, [extra(odd, "OUTPUT")]],
+  ["another hook jumps too", { INPUT: [stray] }, [extra(stray, "INPUT")]],
+  ["a foreign rule takes the traffic", { OUTPUT: [taker, jump] }, [shadowed(taker)]],
+  [
+    "it takes it ahead of both jumps",
+    { OUTPUT: [taker, jump, jump] },
+    [doubled(jump), shadowed(taker)],
+  ],
+  ["it stands between both jumps", { OUTPUT: [jump, taker, jump] }, [doubled(jump)]],
+];
+
+test.each(drifts)("compare() names each difference when %s", (_, found, told) => {
+  const family = "ipv4";
+  expect(compare(ruleset, table({ ...right, ...found }))).toEqual(
+    told.map((one) => ({ family, ...one })),
+  );
+});
+
+test("compare() names chain and jump when nothing is there", () => {
+  const all = [noChain, noJump].map((one) => ({ family: "ipv4", ...one }));
+  expect(compare(ruleset, emptyTable)).toEqual(all);
+});
+
+test("compare() names the jump when only the chain is there", () => {
+  expect(compare(ruleset, table({ OUT: right.OUT }))).toEqual([{ family: "ipv4", ...noJump }]);
+});
+
+test("compare() does not judge what cannot be seen", () => {
+  const unverifiable = "Table `nat' is incompatible, use 'nft' tool.";
+  expect(compare(ruleset, { chains: new Map(), unverifiable })).toEqual([
+    { kind: "unverifiable", family: "ipv4", chain: "", expected: "", found: unverifiable },
+  ]);
+});
+
+test.each(familyCases)("compare() and plan() agree, rule by rule: $title", ({ entry, family }) => {
+  const wanted = buildRuleset(entry.intent, family);
+  const whole = tableOf(wanted);
+  expect([compare(wanted, whole), plan(wanted, whole)]).toEqual([[], []]);
+  for (const damaged of damages(whole)) {
+    expect(compare(wanted, damaged)).not.toEqual([]);
+    expect(plan(wanted, damaged)).not.toEqual([]);
+  }
+});
+
+/** The table with each rule, in turn, taken away, doubled, or put last; and with each chain taken away. */
+function damages({ chains }: Table): Table[] {
+  const changes = [...chains].flatMap(([name, rules]) =>
+    rules.flatMap((rule, at) => {
+      const without = rules.toSpliced(at, 1);
+      const last = at === rules.length - 1 ? [] : [[...without, rule]];
+      return [without, [...rules, rule], ...last].map((changed) => [name, changed] as const);
+    }),
+  );
+  const fewer = [...chains.keys()].map((name) => [...chains].filter(([other]) => other !== name));
+  return [
+    ...changes.map((change) => ({ chains: new Map([...chains, change]) })),
+    ...fewer.map((rest) => ({ chains: new Map(rest) })),
+  ];
+}
+
+test("compareOther() names own chains and foreign redirects of the other backend", () => {
+  const other = table({
+    OUTPUT: ["-A OUTPUT -j PROXY_INIT_OUTPUT", "-A OUTPUT -p tcp -j REDIRECT --to-ports 1"],
+    PROXY_INIT_OUTPUT: ["-A PROXY_INIT_OUTPUT -p tcp -j REDIRECT --to-ports 4140"],
+    X: ["-A X -p tcp -j DNAT --to-destination 1.2.3.4", "-A X -p udp -j REDIRECT --to-ports 1"],
+  });
+  const told = (found: string) => ({
+    kind: "other-backend",
+    family: "ipv6",
+    chain: "",
+    expected: "",
+    found,
+  });
+  expect(compareOther("ipv6", other, "legacy")).toEqual([
+    told("own chain PROXY_INIT_OUTPUT in legacy as well"),
+    told("a redirect of someone else's in legacy: -A OUTPUT -p tcp -j REDIRECT --to-ports 1"),
+    told("a redirect of someone else's in legacy: -A X -p tcp -j DNAT --to-destination 1.2.3.4"),
+  ]);
+  expect(compareOther("ipv6", emptyTable, "legacy")).toEqual([]);
+});
+
+const lines: [told: Told, line: string][] = [
+  [missing(tcp), "missing-rule (ipv4 nat OUT): expected -A OUT -p tcp; found nothing"],
+  [extra(odd, "OUTPUT"), "extra-rule (ipv4 nat OUTPUT): found -A OUTPUT -p tcp -j OUT"],
+  [noChain, "missing-chain (ipv4 nat OUT): expected :OUT - [0:0]; found nothing"],
+  [noJump, "missing-jump (ipv4 nat OUTPUT): expected -A OUTPUT -j OUT; found nothing"],
+  [
+    shadowed(taker),
+    "shadowed-jump (ipv4 nat OUTPUT): expected -A OUTPUT -j OUT; found -A OUTPUT -j ACCEPT",
+  ],
+  [
+    { kind: "unverifiable", chain: "", expected: "", found: "x" },
+    "unverifiable (ipv4 nat): found x",
+  ],
+];
+
+test.each(lines)("renderDrift() tells %j in one line", (told, line) => {
+  expect(renderDrift({ family: "ipv4", ...told })).toBe(line);
+});
