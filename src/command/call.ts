@@ -41,7 +41,8 @@ export function keyOf({ request, network }: Call): AttachmentKey {
 /** How messages name what the call is about: the pod, or the container where the runtime names no pod. */
 export function subjectOf({ pod, request }: Call): string {
   if (pod.namespace !== "") return `pod ${pod.namespace}/${pod.name}`;
-  return `container ${request.containerId.slice(0, 13)}`;
+  const id = request.containerId;
+  return `container ${/^[0-9a-f]{64}$/.test(id) ? id.slice(0, 12) : id}`;
 }
 
 /** A session for work in a netns through a backend. */

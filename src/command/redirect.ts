@@ -8,7 +8,14 @@ import type { Job, Outcome } from "../netfilter/client.ts";
 import { converge, readTable } from "../netfilter/converge.ts";
 import { removeOwn } from "../netfilter/remove.ts";
 import { foreignRedirects } from "../netfilter/shadow.ts";
-import { type Backend, backends, type Family, holdsAny, type Ruleset } from "../netfilter/table.ts";
+import {
+  type Backend,
+  backends,
+  type Family,
+  holdsAny,
+  type Ruleset,
+  type Table,
+} from "../netfilter/table.ts";
 import { openToolbox } from "../netfilter/toolbox.ts";
 import type { Netns } from "../netns/path.ts";
 import { type Chosen, chooseBackend } from "./backend.ts";
@@ -72,7 +79,7 @@ async function redirectThrough(call: Call, work: Work, chosen: Chosen): Promise<
 
 // The other backend need not work on this node: then nothing of ours can be in it.
 function holdsOwn(call: Call, looked: readonly Outcome[]): boolean {
-  const tables = looked.map(readTable).filter((table) => !(table instanceof Error));
+  const tables = looked.map(readTable).filter((table): table is Table => !(table instanceof Error));
   const rules = tables.flatMap(foreignRedirects);
   if (rules.length > 0) call.log.warn({ rules }, strangerWarning);
   return tables.some((table) => holdsAny(table, ownChains));
