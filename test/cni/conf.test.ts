@@ -48,7 +48,7 @@ const refused: [when: string, stdin: string, error: Thrown][] = [
   [
     "the version is a number",
     '{"name":"n","cniVersion":1}',
-    undecodable("cniVersion is not a string"),
+    cniError(6, "decoding version from network config: cniVersion is not a string"),
   ],
   ["it is null", "null", noName],
   ["there is no name", "{}", noName],

@@ -19,7 +19,7 @@ export type Written = { readonly place: string; readonly tool: ToolName; readonl
 
 export type FakeIptables = {
   readonly exec: Exec;
-  /** Loads a text as restore --noflush does, but leaves no trace in `written`; throws when it is refused. */
+  /** Brings a table into the state that a text describes ("": there is none); throws when it describes none. */
   readonly load: (place: string, tool: ToolName, text: string) => void;
   /** What save prints; "" where legacy has no table. */
   readonly save: (place: string, tool: ToolName) => string;
@@ -51,9 +51,10 @@ export function makeFakeIptables(): FakeIptables {
     events: [],
     mangle: new Map(),
     load: (place, tool, text) => {
-      const { nat, status, stderr } = restoreNat(natOf(place, tool), text, partsOf(tool));
+      const { nat, status, stderr } = restoreNat(emptyNat, text, partsOf(tool));
       if (status !== 0) throw new Error(stderr);
-      tables.set(`${place} ${tool}`, nat);
+      if (text === "") tables.delete(`${place} ${tool}`);
+      else tables.set(`${place} ${tool}`, nat);
     },
     save: (place, tool) => {
       const isThere = tool.endsWith("-nft") || tables.has(`${place} ${tool}`);
@@ -99,7 +100,8 @@ export function makeFakeIptables(): FakeIptables {
       job.restore === ""
         ? nothing
         : run(job.restore, (tool) => restore(place, tool, `${job.text}\n`));
-    const isAbsent = job.names !== "" && !tables.has(`${place} ${toolOf(basename(job.save))}`);
+    const key = `${place} ${toolOf(basename(job.save))}`;
+    const isAbsent = job.names !== "" && !tables.has(key) && !fake.mangle.has(key);
     return [restored, isAbsent ? nothing : run(job.save, (tool) => save(place, tool, job.table))];
   }
 
@@ -108,6 +110,7 @@ export function makeFakeIptables(): FakeIptables {
     const found = new Array<string>(outputs).fill("");
     for (const [i, job] of jobsOf(argv).entries()) {
       const [restored, saved] = runJob(place, job);
+      if (job.restore !== "") found[0] += `${i} ${restored.status}\n`;
       found[0] += `${i} ${restored.status} ${saved.status}\n`;
       found[job.fd - 1] = `${restored.stderr}\n${saved.stderr}\n`;
       found[job.fd] = saved.stdout;

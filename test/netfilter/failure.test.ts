@@ -7,8 +7,9 @@ const advice = {
   lockFile: "the lock file cannot be opened: check that /run is writable",
   noNft: "the kernel has no nf_tables: load nf_tables, or set iptables-mode to legacy",
   root: "root with CAP_NET_ADMIN is needed; with SELinux, look for a denial",
-  extension:
-    "the kernel lacks this match or target: modprobe xt_<name>, or reboot after a kernel update",
+  owner:
+    "the kernel lacks this match or target: modprobe xt_owner, or reboot after a kernel update",
+  extension: "the node's iptables has no extension owner: install all of iptables",
   noNat:
     "the kernel has no nat table for this backend: modprobe iptable_nat (ip6table_nat), or use nft",
   module:
@@ -44,7 +45,7 @@ const said: [text: string, kind: FailureKind, advised: keyof typeof advice][] = 
   [
     "Warning: Extension owner revision 0 not supported, missing kernel module?",
     "unsupported",
-    "extension",
+    "owner",
   ],
   [`${legacy}Couldn't load match \`owner':No such file or directory`, "unsupported", "extension"],
   [`${legacy}iptables-restore: unable to initialize table 'nat'`, "unsupported", "noNat"],

@@ -97,9 +97,9 @@ const drifts: Readonly<Record<StateName, readonly string[]>> = {
 };
 
 describe.for(backends.map((backend) => ({ backend })))("over $backend", ({ backend }) => {
-  test.for(stateNames.map((state) => ({ state })))(
-    "CHECK names every drift, without a record and with one, when both families hold $state",
-    ({ state }, { attachment }) => {
+  test.for(stateNames)(
+    "CHECK names every drift, without a record and with one, when both families hold %s",
+    (state, { attachment }) => {
       const { netns, call } = attachment;
       const conf = stateConf(backend, ...families);
       const expected = answerTo(backend, ...inBoth(drifts[state]));

@@ -1,7 +1,7 @@
 // A conf that cannot be meant: ADD and CHECK name the key and the value, and leave the netns without any table.
 import { describe, expect } from "vitest";
 import { linkerd } from "../lab/states.ts";
-import { confOf, kernelState, logLine, test } from "./level.ts";
+import { confOf, kernelState, logLine, named, test } from "./level.ts";
 
 /** What is put into a good conf's `linkerd` (undefined takes the key out), and the message that it gives. */
 type Bad = { readonly put: Readonly<Record<string, unknown>>; readonly says: string };
@@ -107,9 +107,9 @@ const bads: readonly Bad[] = [
   },
 ];
 
-test.for(bads)(
-  "ADD fails with 7 and writes nothing when the conf has $says",
-  ({ put, says }, { attachment }) => {
+test.for(named(bads, ({ says }) => says))(
+  "ADD fails with 7 and writes nothing when the conf has %s",
+  ([, { put, says }], { attachment }) => {
     const conf = confOf({ linkerd: { ...linkerd, ...put } });
 
     const answer = attachment.call("ADD", conf);
@@ -125,15 +125,17 @@ test.for(bads)(
   },
 );
 
+const someBads: readonly Bad[] = [
+  noPort("outgoing-proxy-port", 65536, "65536"),
+  noSubnet("10.0.0.0/33"),
+  noUser(0),
+  wrongType("iptables-mode", "nftables"),
+];
+
 describe("with rules in place", () => {
-  test.for([
-    noPort("outgoing-proxy-port", 65536, "65536"),
-    noSubnet("10.0.0.0/33"),
-    noUser(0),
-    wrongType("iptables-mode", "nftables"),
-  ])(
-    "ADD and CHECK fail with 7 and leave them alone when the conf has $says",
-    ({ put, says }, { attachment }) => {
+  test.for(named(someBads, ({ says }) => says))(
+    "ADD and CHECK fail with 7 and leave them alone when the conf has %s",
+    ([, { put, says }], { attachment }) => {
       attachment.call("ADD", confOf({ linkerd: { ...linkerd, "iptables-mode": "nft" } }));
       const before = kernelState(attachment.netns);
       const conf = confOf({ linkerd: { ...linkerd, ...put } });
@@ -163,9 +165,9 @@ const broken: readonly { readonly text: string; readonly says: string }[] = [
   { text: '{"cniVersion":"1.1.0","name":7}', says: "name is not a string" },
 ];
 
-test.for(broken)(
-  "ADD and CHECK fail with 6 and write nothing when stdin is `$text`",
-  ({ text, says }, { attachment }) => {
+test.for(named(broken, ({ text }) => text))(
+  "ADD and CHECK fail with 6 and write nothing when stdin is `%s`",
+  ([, { text, says }], { attachment }) => {
     const stdout = errorOf(6, `error unmarshall network config: ${says}`);
 
     expect(attachment.call("ADD", text)).toMatchObject({ exitCode: 1, stdout });

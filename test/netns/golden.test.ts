@@ -11,14 +11,14 @@ import { backends } from "../../src/netfilter/table.ts";
 import { buildRuleset } from "../../src/redirect/ruleset.ts";
 import { type FamilyCase, familyCases, goldenFile } from "../lab/case.ts";
 import { ownLines, restore, save } from "../lab/states.ts";
-import { test } from "./level.ts";
+import { named, test } from "./level.ts";
 
 const golden = join(import.meta.dirname, "../golden");
 
 describe.for(backends.map((backend) => ({ backend })))("over $backend", ({ backend }) => {
-  test.for(familyCases)(
-    "iptables-save prints the golden rules when the case is $title",
-    async (familyCase, { attachment }) => {
+  test.for(named(familyCases, ({ title }) => title))(
+    "iptables-save prints the golden rules when the case is %s",
+    async ([, familyCase], { attachment }) => {
       const place = { netns: attachment.netns, backend, family: familyCase.family };
 
       restore(place, restoreText(familyCase), "--noflush");

@@ -78,6 +78,11 @@ export const addressOf: Readonly<Record<Family, string>> = {
   ipv6: "fd00:9::2/64",
 };
 
+/** Rows for `test.for`, each after its name: `%s` in a title prints it whole, which `$name` does not. */
+export function named<T>(rows: readonly T[], nameOf: (row: T) => string): (readonly [string, T])[] {
+  return rows.map((row) => [nameOf(row), row] as const);
+}
+
 /** What a plugin conf is made of. */
 export type ConfParts = {
   readonly linkerd?: Readonly<Record<string, unknown>>;
@@ -140,6 +145,7 @@ function callInside(
     input,
     reject: false,
     stripFinalNewline: false,
+    timeout: 30_000,
   });
   return { exitCode: result.exitCode, stdout: result.stdout, stderr: result.stderr };
 }

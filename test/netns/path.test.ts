@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { execaSync } from "execa";
 import { describe, expect } from "vitest";
 import { complete, ownLines, save } from "../lab/states.ts";
-import { type Attachment, kernelState, test as level, logLine, stateConf } from "./level.ts";
+import { type Attachment, kernelState, test as level, logLine, named, stateConf } from "./level.ts";
 
 /** A directory with one file of each kind in it. */
 const test = level.extend("directory", ({ attachment }, { onCleanup }): string => {
@@ -74,9 +74,9 @@ const wrongs: readonly Wrong[] = [
 const conf = stateConf("nft", "ipv4");
 
 describe.for(["ADD", "CHECK"])("%s", (command) => {
-  test.for(wrongs)(
-    "fails clearly and changes nothing when CNI_NETNS is $name",
-    (wrong, { attachment, directory }) => {
+  test.for(named(wrongs, ({ name }) => name))(
+    "fails clearly and changes nothing when CNI_NETNS is %s",
+    ([, wrong], { attachment, directory }) => {
       const answer = attachment.call(command, conf, { NETNS: wrong.path.replace("@", directory) });
 
       expect(answer).toMatchObject({ exitCode: 1, stdout: errorOf(wrong, directory) });
@@ -102,9 +102,9 @@ describe.for(["ADD", "CHECK"])("%s", (command) => {
 });
 
 describe("DEL", () => {
-  test.for(wrongs)(
-    "passes and leaves the pod's rules alone when CNI_NETNS is $name",
-    (wrong, { attachment, directory }) => {
+  test.for(named(wrongs, ({ name }) => name))(
+    "passes and leaves the pod's rules alone when CNI_NETNS is %s",
+    ([, wrong], { attachment, directory }) => {
       attachment.call("ADD", conf);
       const before = kernelState(attachment.netns);
 

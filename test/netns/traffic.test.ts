@@ -3,7 +3,7 @@
 import { describe, expect } from "vitest";
 import { backends, families } from "../../src/netfilter/table.ts";
 import { linkerd, loadState, type StateName } from "../lab/states.ts";
-import { confOf } from "./level.ts";
+import { confOf, named } from "./level.ts";
 import { type Connection, test } from "./wire.ts";
 
 /** The least conf of a pod that speaks both families. */
@@ -102,7 +102,7 @@ const rows: readonly { does: string; conf: Conf; tries: readonly Try[] }[] = [
   },
   {
     does: "lets excluded sources in, and does not take them for destinations",
-    conf: { "subnets-to-ignore": ["10.9.1.0/24", "fd00:9:1::/64"] },
+    conf: { "subnets-to-ignore": ["10.9.1.1/32", "fd00:9:1::1/128"] },
     tries: [
       ...direct("peer", "pod2", 8080),
       ...inbound("peer", "pod", 8080),
@@ -180,9 +180,9 @@ const repairs: readonly { state: StateName; wrong: Try; right: Try["answer"] }[]
 const podAddresses = ["10.9.0.2/24", "fd00:9::2/64"];
 
 describe.for(backends.map((backend) => ({ backend })))("over $backend", ({ backend }) => {
-  test.for(rows)(
-    "ADD $does when the pod speaks IPv4 and IPv6",
-    ({ conf, tries }, { attachment, wire }) => {
+  test.for(named(rows, ({ does }) => does))(
+    "ADD %s when the pod speaks IPv4 and IPv6",
+    ([, { conf, tries }], { attachment, wire }) => {
       const ask = (expected: readonly Try[]) => report(wire.connect, expected);
       const control = tries.map((one): Try => ({ ...one, answer: "direct" }));
       expect(ask(control)).toStrictEqual(expectation(control));
@@ -195,9 +195,9 @@ describe.for(backends.map((backend) => ({ backend })))("over $backend", ({ backe
     },
   );
 
-  test.for(repairs)(
-    "ADD sends $wrong.connection.from's connection right when it finds $state",
-    ({ state, wrong, right }, { attachment, wire }) => {
+  test.for(named(repairs, ({ state }) => state))(
+    "ADD sends connections right when it finds %s",
+    ([, { state, wrong, right }], { attachment, wire }) => {
       const repaired = [{ ...wrong, answer: right }];
       for (const family of families) loadState({ netns: attachment.netns, backend, family }, state);
       expect(report(wire.connect, [wrong])).toStrictEqual(expectation([wrong]));

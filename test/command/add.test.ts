@@ -1,0 +1,93 @@
+// ADD over the fakes: from every state to the ruleset, in one backend, with a record; and what it says when it cannot.
+import { describe, expect, test } from "vitest";
+import type { Backend } from "../../src/netfilter/table.ts";
+import { version } from "../../src/version.ts";
+import { cni, loadState, own, prevResult, saved, succeeded, withLinkerd } from "../fake/call.ts";
+import { epochMs, makeWorld, netnsPath } from "../fake/world.ts";
+import {
+  complete,
+  foreignLines,
+  inboundJump,
+  outboundJump,
+  rule,
+  stateNames,
+} from "../lab/states.ts";
+
+const backends: readonly Backend[] = ["nft", "legacy"];
+const families = ["ipv4", "ipv6"] as const;
+const result = succeeded(JSON.stringify(prevResult));
+const pod = { namespace: "emoji", name: "web" };
+
+const told = { command: "ADD", containerId: "c0ffee", ifName: "eth0", pod };
+const done = (backend: Backend, changed: readonly string[], execs: number) => ({
+  ...{ level: "info", message: "done", ...told, families, backend, changed, execs },
+  durationMs: 0,
+});
+
+test("ADD on a fresh netns loads both families with one child, and keeps a record", async () => {
+  const world = makeWorld();
+  expect(await cni(world, "ADD")).toEqual(result);
+  expect(families.map((family) => own(world, "nft", family))).toEqual([complete, complete]);
+  expect(world.lines).toEqual([done("nft", families, 1)]);
+  expect(world.open).toEqual(new Set());
+  const chains = [
+    {
+      name: "PROXY_INIT_REDIRECT",
+      hook: "PREROUTING",
+      jump: inboundJump,
+      rules: [rule.excludeInbound, rule.redirectInbound],
+    },
+    {
+      name: "PROXY_INIT_OUTPUT",
+      hook: "OUTPUT",
+      jump: outboundJump,
+      rules: [rule.proxyUid, rule.loopback, rule.excludeOutbound, rule.redirectOutbound],
+    },
+  ];
+  expect(world.store.records.get("net,c0ffee,eth0.json")).toEqual({
+    format: 1,
+    network: "net",
+    containerId: "c0ffee",
+    ifName: "eth0",
+    pod,
+    netns: { path: netnsPath, device: 4, inode: 1 },
+    intent: {
+      families,
+      inboundPort: 4143,
+      outboundPort: 4140,
+      proxyUid: 2102,
+      onlyInbound: [],
+      excludeInbound: [
+        { from: 4190, to: 4191 },
+        { from: 4567, to: 4568 },
+      ],
+      excludeOutbound: [{ from: 4567, to: 4568 }],
+      excludeSubnets: [],
+    },
+    rulesets: families.map((family) => ({ family, chains })),
+    backend: "nft",
+    backendReason: "the conf's iptables-mode",
+    time: new Date(epochMs).toISOString(),
+    version,
+  });
+});
+
+describe.each(backends)("through %s", (backend) => {
+  const through = withLinkerd({ "iptables-mode": backend });
+
+  test.each(stateNames)("ADD ends right, once and twice, from: %s", async (name) => {
+    const world = makeWorld();
+    loadState(world, backend, name);
+    const foreign = families.map((family) => foreignLines(saved(world, backend, family)));
+
+    expect(await cni(world, "ADD", through)).toEqual(result);
+    for (const family of families) expect(own(world, backend, family)).toEqual(complete);
+    expect(families.map((family) => foreignLines(saved(world, backend, family)))).toEqual(foreign);
+
+    world.iptables.written.length = 0;
+    world.lines.length = 0;
+    expect(await cni(world, "ADD", through)).toEqual(result);
+    expect(world.iptables.written).toEqual([]);
+    expect(world.lines).toEqual([done(backend, [], 1)]);
+  });
+});

@@ -1,0 +1,37 @@
+// A store in memory.
+import { type Knowledge, noKnowledge } from "../../src/attachment/knowledge.ts";
+import { type AttachmentRecord, recordName } from "../../src/attachment/record.ts";
+import type { Entry, Store } from "../../src/attachment/store.ts";
+
+export type MemoryStore = Store & {
+  /** By the names that their files would have. */
+  readonly records: Map<string, AttachmentRecord>;
+  /** When all of them were written. */
+  writtenMs: number;
+};
+
+export function makeMemoryStore(): MemoryStore {
+  const records = new Map<string, AttachmentRecord>();
+  let known: Knowledge = noKnowledge;
+  const store: MemoryStore = {
+    records,
+    writtenMs: 0,
+    read: (key) => records.get(recordName(key)),
+    write: (record) => {
+      records.set(recordName(record), record);
+    },
+    remove: (key) => {
+      records.delete(recordName(key));
+    },
+    entries: () =>
+      [...records.values()].map(({ network, containerId, ifName }): Entry => {
+        return { key: { network, containerId, ifName }, writtenMs: store.writtenMs };
+      }),
+    knowledge: () => known,
+    keepKnowledge: (kept) => {
+      known = kept;
+    },
+    prepare: () => undefined,
+  };
+  return store;
+}

@@ -1,0 +1,156 @@
+// A node in memory for the commands: iptables and its tables, netns, records, log, clock, API. Nothing of the real one.
+import { CniError, errorCode } from "../../src/cni/error.ts";
+import { type Output, run } from "../../src/command/run.ts";
+import type { Deps } from "../../src/deps.ts";
+import type { KubeReader } from "../../src/kube/reader.ts";
+import type { Logger } from "../../src/log.ts";
+import type { ExecRequest, ExecResult } from "../../src/netns/exec.ts";
+import type { Netns } from "../../src/netns/path.ts";
+import { type FakeIptables, makeFakeIptables } from "./iptables.ts";
+import { type MemoryStore, makeMemoryStore } from "./store.ts";
+
+export type World = {
+  readonly iptables: FakeIptables;
+  readonly store: MemoryStore;
+  /** All log lines: level, message, and fields; errors as text. */
+  readonly lines: object[];
+  /** Programs on the node. */
+  readonly programs: Set<string>;
+  /** What children asked for, in order. */
+  readonly asked: ExecRequest[];
+  /** What becomes of the next children, in turn: this in place of what they would do, or of what they did. */
+  readonly execFaults: (Partial<ExecResult> | ((did: ExecResult) => ExecResult))[];
+  /** Netns by path, or why they cannot be opened. */
+  readonly netns: Map<string, Netns | CniError>;
+  /** Those that are open now. */
+  readonly open: Set<Netns>;
+  /** Addresses in every netns. */
+  readonly addresses: string[];
+  /** Kernel settings by path. */
+  readonly sysctls: Map<string, string>;
+  readonly kube: { reader: KubeReader | undefined };
+  readonly deps: Deps;
+  /** Milliseconds since the world began; sleeping moves them on. */
+  readonly time: { ms: number };
+  /** One CNI call. */
+  readonly call: (env: Readonly<Record<string, string>>, stdin: unknown) => Promise<Output>;
+};
+
+export const netnsPath = "/run/netns/a";
+export const epochMs = Date.parse("2026-11-30T02:40:56.000Z");
+
+const allPrograms = ["iptables", "ip6tables"].flatMap((family) =>
+  ["nft", "legacy"].flatMap((backend) =>
+    ["restore", "save"].map((verb) => `${family}-${backend}-${verb}`),
+  ),
+);
+
+/** `change` replaces some of what the commands get, for what the world has no switch for. */
+export function makeWorld(change: Partial<Deps> = {}): World {
+  const world: Omit<World, "deps" | "call"> = {
+    iptables: makeFakeIptables(),
+    store: makeMemoryStore(),
+    lines: [],
+    programs: new Set([...allPrograms, "nsenter", "unshare", "timeout", "cat"]),
+    asked: [],
+    execFaults: [],
+    netns: new Map([[netnsPath, makeNetns(netnsPath, 1)]]),
+    open: new Set(),
+    addresses: [],
+    sysctls: new Map(),
+    kube: { reader: undefined },
+    time: { ms: 0 },
+  };
+  const deps: Deps = {
+    exec: (request) => exec(world, request),
+    find: (name) => (world.programs.has(name) ? `/sbin/${name}` : undefined),
+    path: "/sbin",
+    nssMask: () => [],
+    clock: {
+      monotonicMs: () => world.time.ms,
+      epochMs: () => epochMs + world.time.ms,
+      sleep: (ms) => {
+        world.time.ms += ms;
+        return Promise.resolve();
+      },
+    },
+    openNetns: (path) => openNetns(world, path),
+    closeNetns: (netns) => {
+      world.open.delete(netns);
+    },
+    openStore: () => world.store,
+    openKube: () => {
+      if (world.kube.reader === undefined) throw new Error("the API is not to be asked here");
+      return Promise.resolve(world.kube.reader);
+    },
+    openLog: () => recorder(world.lines),
+    ...change,
+  };
+  const call: World["call"] = (env, stdin) =>
+    run(
+      { env, readStdin: () => (typeof stdin === "string" ? stdin : JSON.stringify(stdin)) },
+      deps,
+    );
+  return { ...world, deps, call };
+}
+
+/** A netns that the fakes know by its path. */
+export function makeNetns(path: string, inode: number): Netns {
+  return { path, fd: inode, handle: path, device: 4, inode };
+}
+
+function openNetns(world: Pick<World, "netns" | "open">, path: string): Netns {
+  const found =
+    world.netns.get(path) ??
+    new CniError(errorCode.unknownContainer, `CNI_NETNS ${path} cannot be opened`);
+  if (found instanceof CniError) throw found;
+  world.open.add(found);
+  return found;
+}
+
+function recorder(lines: object[]): Logger {
+  const at = (level: string) => (fields: Readonly<Record<string, unknown>>, message: string) => {
+    const told = Object.entries(fields).map(([key, value]) => {
+      return [key, value instanceof Error ? String(value) : value] as const;
+    });
+    lines.push({ level, message, ...Object.fromEntries(told) });
+  };
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+type Node = Pick<World, "iptables" | "asked" | "execFaults" | "addresses" | "sysctls">;
+
+async function exec(world: Node, request: ExecRequest): Promise<ExecResult> {
+  world.asked.push(request);
+  const fault = world.execFaults.shift() ?? {};
+  if (typeof fault === "function") return fault(await answer(world, request));
+  if (Object.keys(fault).length === 0) return await answer(world, request);
+  return { ...ended(request.outputs), ...fault };
+}
+
+function answer(world: Node, request: ExecRequest): Promise<ExecResult> {
+  const { argv, outputs } = request;
+  const file = argv.at(-1) ?? "";
+  if (file === "/proc/self/net/if_inet6") {
+    return Promise.resolve(ended(outputs, addressFiles(world.addresses)));
+  }
+  if (!file.startsWith("/proc/sys/")) return world.iptables.exec(request);
+  if (argv.includes("/bin/sh")) world.sysctls.set(file, argv.at(-2) ?? "");
+  return Promise.resolve(ended(outputs, `${world.sysctls.get(file) ?? ""}\n`));
+}
+
+function ended(outputs: number, stdout = ""): ExecResult {
+  const silent = new Array<string>(outputs - 1).fill("");
+  return { exitCode: 0, timedOut: false, startError: "", outputs: [stdout, ...silent] };
+}
+
+// fib_trie and if_inet6, as far as they are read.
+function addressFiles(addresses: readonly string[]): string {
+  return addresses
+    .map((address) =>
+      address.includes(":")
+        ? `${address.replaceAll(":", "")} 02 40 00 80     eth0\n`
+        : `     |-- ${address}\n        /32 host LOCAL\n`,
+    )
+    .join("");
+}

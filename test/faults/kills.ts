@@ -1,0 +1,310 @@
+// SIGKILL at a random moment of ADD: whatever was hit, each table then holds all of what it held before or all of what ADD
+// was to make of it, and the next ADD ends complete.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import type { Backend } from "../../src/netfilter/table.ts";
+import { type LabNetns, makeNetns } from "../lab/netns.ts";
+import { plugin } from "../lab/plugin.ts";
+import { linkerd, type StateName } from "../lab/states.ts";
+import { everyTable, load, nameOf, ours, readAll, type Tables } from "./tables.ts";
+
+/** What a netns is in before the ADD that is killed: the state of the backend that ADD writes to, and of the other. */
+export type Start = { readonly here: StateName; readonly there: StateName };
+
+const nothing: StateName = "nothing in it";
+
+export const starts: readonly Start[] = [
+  { here: nothing, there: nothing },
+  { here: "the outbound jump missing", there: nothing },
+  { here: "foreign rules between doubled jumps", there: nothing },
+  { here: "linkerd-init's rules, interrupted", there: nothing },
+  { here: nothing, there: "linkerd-init's rules, complete" },
+];
+
+/** Who is killed: the plugin's process group, its children's as well, or theirs alone. */
+const victims = ["plugin", "plugin and children", "children"] as const;
+
+/** What was found: how many kills hit the table before, after, or in between families; and all that is wrong. */
+export type Findings = {
+  readonly kills: number;
+  /** By what the tables held after the kill: the old rulesets, the new ones, or one family of each. */
+  readonly held: Readonly<Record<"old" | "new" | "one of each", number>>;
+  /** ADDs that had ended before the kill came. */
+  readonly late: number;
+  readonly faults: readonly string[];
+};
+
+export type KillOptions = { readonly kills: number; readonly atOnce: number };
+
+/** Kills ADDs, several at once, going through starts, backends and victims in turn. */
+export async function killAdds({ kills, atOnce }: KillOptions): Promise<Findings> {
+  const trials = Array.from({ length: kills }, (_, number) => trialOf(number));
+  const timing = await measure(atOnce);
+  const found: Judged[] = [];
+  const worker = async () => {
+    for (let trial = trials.pop(); trial !== undefined; trial = trials.pop()) {
+      found.push(await killOne(trial, timing));
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+  const count = (held: Judged["held"]) => found.filter((one) => one.held === held).length;
+  return {
+    kills: found.length,
+    held: { old: count("old"), new: count("new"), "one of each": count("one of each") },
+    late: found.filter(({ late }) => late).length,
+    faults: found.flatMap(({ faults }) => faults),
+  };
+}
+
+type Trial = {
+  readonly start: Start;
+  readonly backend: Backend;
+  readonly victim: (typeof victims)[number];
+  /** The delay begins with the first tool, not with ADD. */
+  readonly aimed: boolean;
+};
+
+// Each number another combination, until all have been: so many of each, however many there are.
+function trialOf(number: number): Trial {
+  const pick = <T>(list: readonly T[], at: number) => list[at % list.length] ?? fail();
+  const round = Math.floor(number / starts.length);
+  return {
+    start: pick(starts, number),
+    backend: round % 2 === 0 ? "nft" : "legacy",
+    victim: pick(victims, Math.floor(round / 2)),
+    aimed: number % 2 === 0,
+  };
+}
+
+function fail(): never {
+  throw new Error("an empty list");
+}
+
+/** How long an ADD takes, and its part in which tools run, in milliseconds. */
+type Timing = { readonly wholeMs: number; readonly toolsMs: number };
+
+async function measure(atOnce: number): Promise<Timing> {
+  const one = async () => {
+    const lab = makeLab("nft");
+    try {
+      const began = performance.now();
+      const { stderr } = await lab.call("ADD");
+      const toolsMs = Number(/"durationMs":([\d.]+)/.exec(stderr)?.[1]);
+      return { wholeMs: performance.now() - began, toolsMs };
+    } finally {
+      lab.remove();
+    }
+  };
+  await one();
+  const all = await Promise.all(Array.from({ length: atOnce }, one));
+  // The quickest: a kill that comes late hits nothing.
+  return {
+    wholeMs: Math.min(...all.map(({ wholeMs }) => wholeMs)),
+    toolsMs: Math.min(...all.map(({ toolsMs }) => toolsMs)),
+  };
+}
+
+type Judged = {
+  readonly held: keyof Findings["held"];
+  readonly late: boolean;
+  readonly faults: readonly string[];
+};
+
+async function killOne(trial: Trial, { wholeMs, toolsMs }: Timing): Promise<Judged> {
+  const { start, backend, aimed } = trial;
+  const lab = makeLab(backend);
+  try {
+    const [here, there] = [true, false].map((isHere) =>
+      everyTable.filter((table) => (table.backend === backend) === isHere),
+    );
+    await load(lab.netns, here ?? [], start.here);
+    await load(lab.netns, there ?? [], start.there);
+    const before = await readAll(lab.netns);
+    const delayMs = Math.random() * (aimed ? toolsMs : wholeMs);
+    const late = await addAndKill(lab, trial, delayMs);
+    const after = await readAll(lab.netns);
+    const { held, faults } = judge(backend, before, after);
+    const where = `${backend}, from "${start.here}", "${start.there}", ${trial.victim} killed ${delayMs.toFixed(1)} ms after the start of ${aimed ? "its tools" : "ADD"}`;
+    const all = [...faults, ...(await judgeNext(lab, before))];
+    return { held, late, faults: all.map((fault) => `${where}: ${fault}`) };
+  } finally {
+    lab.remove();
+  }
+}
+
+/** Starts ADD, kills after the delay, and waits until all that ADD started has ended. True when it had ended before. */
+async function addAndKill(lab: Lab, { victim, aimed }: Trial, delayMs: number): Promise<boolean> {
+  const child = spawn(plugin, [], {
+    env: lab.environment("ADD"),
+    // A process group of its own, as a runtime that ends a plugin with all of its kind would have it.
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  const ended = once(child, "exit");
+  // A plugin that is killed early does not read.
+  child.stdin.on("error", () => undefined).end(JSON.stringify(lab.conf));
+  if (aimed) while (child.exitCode === null && childrenOf(child.pid) === "") await sleep(1);
+  await Promise.race([sleep(delayMs), ended]);
+  const late = child.exitCode !== null;
+  const started = descendants(lab.mark).filter(({ pid }) => pid !== child.pid);
+  if (victim !== "children" && child.pid !== undefined) killGroup(child.pid);
+  if (victim !== "plugin") for (const { group } of started) killGroup(group);
+  await ended;
+  while (descendants(lab.mark).length > 0) await sleep(5);
+  return late;
+}
+
+function childrenOf(pid: number | undefined): string {
+  return textOf(`/proc/${pid}/task/${pid}/children`);
+}
+
+type Process = { readonly pid: number; readonly group: number };
+
+/** The processes that have the mark in their environment: the plugin and all that it started. */
+function descendants(mark: string): Process[] {
+  const numbers = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return numbers.flatMap((name) => {
+    if (!textOf(`/proc/${name}/environ`).includes(mark)) return [];
+    // After the name, which may hold anything: state, parent, group.
+    const [, , group] = textOf(`/proc/${name}/stat`).split(") ").at(-1)?.split(" ") ?? [];
+    return group === undefined ? [] : [{ pid: Number(name), group: Number(group) }];
+  });
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    // It has ended meanwhile.
+    return "";
+  }
+}
+
+function killGroup(group: number): void {
+  try {
+    process.kill(-group, "SIGKILL");
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
+/** Half states, and what else must not be. */
+function judge(backend: Backend, before: Tables, after: Tables): Omit<Judged, "late"> {
+  const here = everyTable.filter((table) => table.backend === backend).map(nameOf);
+  const isNew = here.map((name) => isDeepStrictEqual(after.get(name)?.own, ours));
+  const isChanged = here.map(
+    (name) => !isDeepStrictEqual(after.get(name)?.own, before.get(name)?.own),
+  );
+  const half = here.filter((_, i) => isChanged[i] === true && isNew[i] === false);
+  const strange = everyTable.map(nameOf).filter((name) => {
+    return !isDeepStrictEqual(after.get(name)?.foreign, before.get(name)?.foreign);
+  });
+  const there = everyTable.filter((table) => table.backend !== backend).map(nameOf);
+  const taken = there.filter((name, i) => {
+    const [old, now] = [before.get(name)?.own ?? [], after.get(name)?.own ?? []];
+    const isGone = now.length === 0 && isNew[i] === true;
+    return !isDeepStrictEqual(now, old) && !isGone;
+  });
+  const faults = [
+    ...half.map((name) => `${name} is neither old nor new: ${after.get(name)?.own.join(" | ")}`),
+    ...strange.map((name) => `foreign rules in ${name} were touched`),
+    ...taken.map((name) => `${name} was taken away before the other backend had its rules`),
+  ];
+  return { held: heldBy(isNew), faults };
+}
+
+function heldBy(isNew: readonly boolean[]): Judged["held"] {
+  if (isNew.every((yes) => yes)) return "new";
+  return isNew.some((yes) => yes) ? "one of each" : "old";
+}
+
+async function judgeNext(lab: Lab, before: Tables): Promise<string[]> {
+  const add = await lab.call("ADD");
+  const check = await lab.call("CHECK");
+  const after = await readAll(lab.netns);
+  const wrong = everyTable.filter((table) => {
+    const expected = table.backend === lab.backend ? ours : [];
+    const { own, foreign } = after.get(nameOf(table)) ?? { own: undefined, foreign: undefined };
+    const kept = isDeepStrictEqual(foreign, before.get(nameOf(table))?.foreign);
+    return !isDeepStrictEqual(own, expected) || !kept;
+  });
+  return [
+    ...(add.exitCode === 0 ? [] : [`the next ADD failed: ${add.stdout}`]),
+    ...(check.stdout === "" ? [] : [`CHECK after the next ADD said: ${check.stdout}`]),
+    ...wrong.map((table) => `${nameOf(table)} is not as it should be after the next ADD`),
+  ];
+}
+
+type Answer = {
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+};
+
+/** A dual-stack pod's netns with a state directory, and calls about it that can be told from others' by a mark. */
+type Lab = {
+  readonly netns: LabNetns;
+  readonly backend: Backend;
+  readonly conf: object;
+  readonly mark: string;
+  readonly environment: (command: string) => Record<string, string>;
+  readonly call: (command: string) => Promise<Answer>;
+  readonly remove: () => void;
+};
+
+function makeLab(backend: Backend): Lab {
+  const netns = makeNetns("kill");
+  const stateDir = mkdtempSync(join(tmpdir(), "slc-kill-"));
+  const conf = {
+    cniVersion: "1.1.0",
+    name: "lab",
+    type: "sluice",
+    linkerd: { ...linkerd, "iptables-mode": backend },
+    sluice: { "state-dir": stateDir },
+    prevResult: {
+      cniVersion: "1.1.0",
+      ips: [{ address: "10.9.0.2/24" }, { address: "fd00:9::2/64" }],
+    },
+  };
+  // PATH is the one variable that the plugin hands on.
+  const mark = join(stateDir, "bin");
+  const environment = (command: string) => ({
+    PATH: `${mark}:${process.env["PATH"] ?? ""}`,
+    CNI_COMMAND: command,
+    CNI_CONTAINERID: "c1",
+    CNI_NETNS: netns.path,
+    CNI_IFNAME: "eth0",
+    CNI_PATH: "/opt/cni/bin",
+  });
+  return {
+    netns,
+    backend,
+    conf,
+    mark,
+    environment,
+    call: (command) => answerOf(environment(command), JSON.stringify(conf)),
+    remove: () => {
+      netns.remove();
+      rmSync(stateDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function answerOf(env: Record<string, string>, input: string): Promise<Answer> {
+  const child = spawn(plugin, [], { env });
+  const said = { stdout: "", stderr: "" };
+  child.stdout.on("data", (data) => {
+    said.stdout += String(data);
+  });
+  child.stderr.on("data", (data) => {
+    said.stderr += String(data);
+  });
+  child.stdin.end(input);
+  await once(child, "close");
+  return { exitCode: child.exitCode, ...said };
+}

@@ -1,0 +1,134 @@
+// The xtables lock: the host's has nothing to do with a pod's tables and is never waited for; the netns' own is, for a
+// while. The node has a /run of its own here, in which its lock can be held, hidden and broken.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { execaSync } from "execa";
+import { expect } from "vitest";
+import { backends, families } from "../../../src/netfilter/table.ts";
+import { readAll } from "../../faults/tables.ts";
+import type { LabNetns } from "../../lab/netns.ts";
+import { complete } from "../../lab/states.ts";
+import { stateConf } from "../level.ts";
+import { errorJson, logLines, type Node, ownMs, test } from "./node.ts";
+
+// Empty but for the netns.
+const privateRun = `mkdir -p "$tools/netns"
+mount --rbind /run/netns "$tools/netns"
+mount -t tmpfs none /run
+mkdir /run/netns
+mount --rbind "$tools/netns" /run/netns
+hold() {
+  ( exec 9>/run/xtables.lock; flock 9; exec sleep "$1" ) <&- >&- 2>&- &
+  echo $! >>"$tools/holders"
+  while flock -n /run/xtables.lock true; do sleep 0.01; done
+}`;
+
+/** What may become of the host's lock; in each a legacy program that goes by it fails or waits. */
+const hostLocks: readonly { name: string; setup: string }[] = [
+  { name: "is held for 3 s", setup: "hold 3" },
+  { name: "is held for ever", setup: "hold 60" },
+  { name: "cannot be opened", setup: "mkdir /run/xtables.lock" },
+  { name: "is on a read-only path", setup: "mount -o remount,ro /run" },
+];
+
+const rows = hostLocks.flatMap((lock) => backends.map((backend) => ({ ...lock, backend })));
+
+test.for(rows)(
+  "ADD over $backend does not wait when the host's lock $name",
+  async ({ setup, backend }, { node, onTestFinished }) => {
+    onTestFinished(() => endHolders(node));
+    const conf = stateConf(backend, ...families);
+
+    const answer = await node.call("ADD", conf, { setup: inPrivateRun(node, setup) });
+
+    expect(answer).toMatchObject({ exitCode: 0, stdout: JSON.stringify(conf.prevResult) });
+    expect(logLines(answer)).toMatchObject([{ execs: 1, changed: families }]);
+    expect(ownMs(answer)).toBeLessThan(1_000);
+  },
+);
+
+// Else the test above would prove nothing.
+test.for(hostLocks)(
+  "a legacy program that goes by the host's lock is kept up when that $name",
+  ({ setup }, { node, onTestFinished }) => {
+    onTestFinished(() => endHolders(node));
+    const restore =
+      "timeout 1 env -u XTABLES_LOCKFILE iptables-legacy-restore --noflush </dev/null || echo kept up";
+    const script = `set -e\n${inPrivateRun(node, setup)}\n${restore}`;
+    const said = node.pod.run("unshare", ["--mount", "sh", "-c", `${script} 2>&1`]);
+
+    expect(said).toMatch(/kept up$/);
+  },
+);
+
+test("ADD waits when the netns' own lock is held for 3 s", async ({ node, onTestFinished }) => {
+  const conf = stateConf("legacy", ...families);
+  const holder = await holdOwnLock(node.pod, 3);
+  onTestFinished(() => holder.end());
+
+  const answer = await node.call("ADD", conf);
+
+  expect(answer).toMatchObject({ exitCode: 0, stdout: JSON.stringify(conf.prevResult) });
+  expect(answer.durationMs).toBeGreaterThan(2_000);
+  expect(logLines(answer)).toMatchObject([{ execs: 1, changed: families }]);
+  expect((await readAll(node.pod)).get("legacy ipv6")?.own).toStrictEqual(complete);
+});
+
+test("ADD gives up for now, within its time, when the netns' own lock is held for ever", async ({
+  node,
+  onTestFinished,
+}) => {
+  const holder = await holdOwnLock(node.pod, 60);
+  onTestFinished(() => holder.end());
+  const conf = { ...stateConf("legacy", "ipv4"), sluice: { "timeout-seconds": 4 } };
+
+  const answer = await node.call("ADD", conf);
+
+  const tool = "/usr/sbin/iptables-legacy-restore (legacy, ipv4, table nat)";
+  const said = "Another app is currently holding the xtables lock. Stopped waiting after Ns.";
+  const error = errorJson(
+    11,
+    `${tool} failed in N tries: ${said}`,
+    "another program is changing the rules; try again",
+  );
+  expect(answer.stdout.replaceAll(/\d+(?= tries|s\.")/g, "N")).toBe(error);
+  expect(answer.durationMs).toBeLessThan(6_000);
+  expect((await readAll(node.pod)).get("legacy ipv4")?.own).toStrictEqual([]);
+});
+
+test("ADD over nft does not wait when the netns' own lock is held", async ({
+  node,
+  onTestFinished,
+}) => {
+  const holder = await holdOwnLock(node.pod, 60);
+  onTestFinished(() => holder.end());
+
+  const answer = await node.call("ADD", stateConf("nft", ...families));
+
+  expect(answer.exitCode).toBe(0);
+  expect(ownMs(answer)).toBeLessThan(1_000);
+});
+
+function inPrivateRun({ tools }: Node, setup: string): string {
+  return `tools=${tools.dir}\n${privateRun}\n${setup}`;
+}
+
+function endHolders({ tools }: Node): void {
+  const file = join(tools.dir, "holders");
+  if (!existsSync(file)) return;
+  for (const pid of readFileSync(file, "utf8").trim().split("\n")) {
+    execaSync("kill", ["-KILL", pid], { reject: false });
+  }
+}
+
+/** Holds the lock that the plugin names to legacy's programs, until it is told or the time is over. */
+async function holdOwnLock(netns: LabNetns, seconds: number): Promise<{ end: () => void }> {
+  const script = `exec 9</proc/self/ns/net; flock 9; echo held; exec sleep ${seconds} >&-`;
+  const holder = spawn("nsenter", [`--net=${netns.path}`, "--", "sh", "-c", script], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  await once(holder.stdout, "data");
+  return { end: () => holder.kill("SIGKILL") };
+}
