@@ -1,6 +1,6 @@
 // Time, as the commands are given it.
 export type Clock = {
-  /** Milliseconds that only go forward. */
+  /** Milliseconds since the process began; they only go forward. */
   readonly monotonicMs: () => number;
   /** The time of day, in milliseconds of the epoch. */
   readonly epochMs: () => number;

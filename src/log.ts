@@ -1,7 +1,17 @@
 // JSON lines for people and collectors: to stderr, and to a file when the conf names one. Edge.
 // Written at once, line by line: the process may be killed at any moment, and runtimes drop stderr when a command fails.
-import { closeSync, openSync, renameSync, statSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmdirSync,
+  statSync,
+  writeSync,
+} from "node:fs";
 import { pino } from "pino";
+import { CniError } from "./cni/error.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -28,6 +38,7 @@ export function openLog({ level, file }: LogSettings): Logger {
     base: { pid: process.pid },
     timestamp: () => `,"time":"${new Date().toISOString()}"`,
     formatters: { level: (label: string) => ({ level: label }) },
+    serializers: { err: describeError },
   };
   return pino(options, {
     write: (line: string) => {
@@ -37,24 +48,66 @@ export function openLog({ level, file }: LogSettings): Logger {
   });
 }
 
-const secrets = /eyJ[\w-]+\.[\w-]+\.[\w-]+|(?<="(?:token|authorization|k8s_auth_token)":")[^"]+/gi;
-
-// Whatever text found its way into a line: what looks like a token does not leave.
-function redact(line: string): string {
-  return line.replaceAll(secrets, "[redacted]");
+// Messages of parsers go on for lines, with a piece of what they parsed: of a kubeconfig that is the token.
+function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { name, message, stack = "" } = error;
+  const at = stack.split("\n").filter((line) => line.startsWith("    at "));
+  const more = error instanceof CniError ? { code: error.code, details: error.details } : {};
+  return { type: name, message: message.split("\n", 1)[0], ...more, stack: at.join("\n") };
 }
+
+const secrets = [
+  // A JWT, wherever it stands.
+  /eyJ[\w-]+(?:\.[\w-]*){2,4}/g,
+  /(?<=\bBearer\s+)[\w.~+/=-]+/gi,
+  // A member of an object, also of one that stands in a text of the line.
+  /(?<="(?:token|authorization|k8s_auth_token|client-key-data|password)\\*"\s*:\s*\\*")[^"\\]+/gi,
+];
+
+/** Whatever text found its way into what is said: what looks like a token does not leave. */
+export function redact(text: string): string {
+  return secrets.reduce((rest, secret) => rest.replaceAll(secret, "[redacted]"), text);
+}
+
+// Non-blocking: a pipe that nobody reads must not keep a pod from starting.
+const appending =
+  constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
 
 function append(file: string, line: string): void {
   try {
-    if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > largestLogBytes) {
-      renameSync(file, `${file}.1`);
-    }
-    const fd = openSync(file, "a", 0o600);
+    if (sizeOf(file) > largestLogBytes) turnOver(file);
+    const fd = openSync(file, appending, 0o600);
     writeQuietly(fd, line);
     closeSync(fd);
   } catch {
     // A full or read-only disk must not keep a pod from starting; the line is on stderr as well.
   }
+}
+
+/** Who holds the turn longer than this was killed. */
+const turnMs = 10_000;
+
+// Of the processes that find the file full, one turns it over: the next would put the new file in the place of the old.
+function turnOver(file: string): void {
+  const turn = `${file}.turn`;
+  const since = statSync(turn, { throwIfNoEntry: false })?.mtimeMs;
+  if (since !== undefined && Date.now() - since > turnMs) rmdirSync(turn);
+  try {
+    mkdirSync(turn);
+  } catch {
+    // Another process is at it. Lines go on into whichever file has the name.
+    return;
+  }
+  try {
+    if (sizeOf(file) > largestLogBytes) renameSync(file, `${file}.1`);
+  } finally {
+    rmdirSync(turn);
+  }
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 function writeQuietly(fd: number, line: string): void {

@@ -7,6 +7,7 @@ const decisionSchema = z.object({
   backend: z.enum(backends),
   reason: z.string(),
   provisional: z.boolean(),
+  doubtful: z.optional(z.boolean()),
 });
 
 const knowledgeSchema = z.object({
@@ -16,8 +17,16 @@ const knowledgeSchema = z.object({
   decision: z.optional(decisionSchema),
   /** Backends that have taken rules since the boot. */
   proven: z._default(z.array(z.enum(backends)), []),
-  /** Why the last look at the node for STATUS found that ADD cannot work; asked again after a while. */
-  refusal: z.optional(z.object({ message: z.string(), epochMs: z.number() })),
+  /** Under which circumstances (see command/status.ts) STATUS found that ADD works, the latest first. */
+  ready: z.optional(z.array(z.object({ circumstances: z.string(), backend: z.enum(backends) }))),
+  /** Why, under which circumstances, the last look found that it cannot; asked again after a while. */
+  refusal: z.optional(
+    z.object({
+      message: z.string(),
+      epochMs: z.number(),
+      circumstances: z.optional(z.string()),
+    }),
+  ),
 });
 
 /** What is known, of one boot. */
@@ -28,12 +37,24 @@ export const noKnowledge: Knowledge = { proven: [] };
 
 /** With one more backend that works, and with its choice, where it was one, made for good. */
 export function withProof(known: Knowledge, backend: Backend): Knowledge {
-  const { decision } = known;
+  const { decision, ready } = known;
   const settled = decision?.backend === backend ? { ...decision, provisional: false } : decision;
   return {
     proven: [...new Set([...known.proven, backend])],
     ...(settled === undefined ? {} : { decision: settled }),
+    ...(ready === undefined ? {} : { ready }),
   };
+}
+
+/** What STATUS found once. */
+export type Readiness = NonNullable<Knowledge["ready"]>[number];
+
+/** With one more finding that ADD works; the latest few are kept, since several confs may share a state directory. */
+export function withReadiness(known: Knowledge, found: Readiness): Knowledge {
+  const others = (known.ready ?? []).filter(
+    ({ circumstances }) => circumstances !== found.circumstances,
+  );
+  return { ...known, ready: [found, ...others.slice(0, 3)] };
 }
 
 /** The file's text. */

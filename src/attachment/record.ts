@@ -52,6 +52,9 @@ export function recordName({ network, containerId, ifName }: AttachmentKey): str
   return `${network},${containerId},${ifName}.json`;
 }
 
+/** The longest of these that the store can write: file systems take 255 bytes, and its temporary file has five more. */
+export const longestNameBytes = 250;
+
 /** The attachment that a file of this name is about; undefined for another file. */
 export function parseRecordName(name: string): AttachmentKey | undefined {
   const [, network, containerId, ifName] = /^([^,.][^,]*),([^,]+),(.+)\.json$/.exec(name) ?? [];

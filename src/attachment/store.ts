@@ -47,7 +47,7 @@ export function openStore(stateDir: string): Store {
   // Of the attachment and not of the process: its commands come one by one, and what a killed one left is found again.
   const temporaryOf = (key: AttachmentKey) => join(directory, `.${recordName(key)}.tmp`);
   const prepare = () => {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    for (const path of [stateDir, directory]) makeDirectory(path);
   };
   return {
     read: (key) => readRecord(fileOf(key)),
@@ -78,6 +78,16 @@ export function openStore(stateDir: string): Store {
       rmSync(probe);
     },
   };
+}
+
+// Node says ENOENT for whatever keeps it from making a directory and its parents; asked for that one alone, it says what.
+function makeDirectory(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    if (!isAbsent(error)) throw error;
+    mkdirSync(path, { mode: 0o700 });
+  }
 }
 
 function readRecord(file: string): AttachmentRecord | undefined {

@@ -22,12 +22,12 @@ export type NetworkConf = {
  */
 export function parseNetworkConf(stdin: string): NetworkConf {
   const document = parseObject(stdin);
-  const name = stringMember(document, "name");
+  const name = stringMember(document, "name", unmarshalling);
   if (name === "") throw invalid("missing network name");
   if (!namePattern.test(name)) throw invalid("invalid characters found in network name", name);
   const prevResult = member(document, "prevResult");
   return {
-    cniVersion: stringMember(document, "cniVersion") || impliedVersion,
+    cniVersion: stringMember(document, "cniVersion", decodingVersion) || impliedVersion,
     name,
     prevResult: prevResult?.value == null ? undefined : rawMember(stdin, prevResult.key),
     document,
@@ -55,22 +55,26 @@ function parseObject(stdin: string): JsonObject {
   try {
     value = JSON.parse(stdin);
   } catch (cause) {
-    throw undecodable(cause instanceof Error ? cause.message : String(cause));
+    throw undecodable(unmarshalling, cause instanceof Error ? cause.message : String(cause));
   }
   // The reference library takes `null` for an empty conf, whose name is then missed.
   if (value === null) return {};
-  if (!isJsonObject(value)) throw undecodable("the conf is not a JSON object");
+  if (!isJsonObject(value)) throw undecodable(unmarshalling, "the conf is not a JSON object");
   return value;
 }
 
-function stringMember(document: JsonObject, key: string): string {
+// The reference library's words for what it was doing.
+const unmarshalling = "error unmarshall network config";
+const decodingVersion = "decoding version from network config";
+
+function stringMember(document: JsonObject, key: string, doing: string): string {
   const value = member(document, key)?.value ?? "";
-  if (typeof value !== "string") throw undecodable(`${key} is not a string`);
+  if (typeof value !== "string") throw undecodable(doing, `${key} is not a string`);
   return value;
 }
 
-function undecodable(problem: string): CniError {
-  return new CniError(errorCode.decodingFailure, `error unmarshall network config: ${problem}`);
+function undecodable(doing: string, problem: string): CniError {
+  return new CniError(errorCode.decodingFailure, `${doing}: ${problem}`);
 }
 
 function invalid(message: string, details = ""): CniError {

@@ -74,7 +74,7 @@ function validateIfName(name: string): void {
     throw invalid("interface name is too long", "interface name should be less than 16 characters");
   }
   if (name === "." || name === "..") throw invalid("interface name is . or ..");
-  if (/[/:\s\u0085]/u.test(name)) {
+  if (/[/:\p{White_Space}]/u.test(name)) {
     throw invalid("interface name contains / or : or whitespace characters");
   }
 }

@@ -58,7 +58,7 @@ async function decide(call: Call, wanted: readonly Family[]): Promise<Decision> 
     decision ??
     (await tryBackends(detecting, trialRulesets(call, wanted)));
   call.store.keepKnowledge({ ...known, decision: found });
-  call.log.info({ ...found }, "backend detected");
+  call.log[found.doubtful === true ? "warn" : "info"]({ ...found }, "backend detected");
   return found;
 }
 

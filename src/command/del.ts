@@ -1,6 +1,6 @@
 // DEL: takes out what ADD put in, and forgets the attachment. Lenient: libcni stops the whole chain at the first DEL that
 // fails, which leaks the addresses of the plugins before us, so whatever can be missing or wrong here is no error.
-import type { AttachmentRecord } from "../attachment/record.ts";
+import { type AttachmentRecord, recordName } from "../attachment/record.ts";
 import { ownChains } from "../mesh/linkerd.ts";
 import { removeOwn } from "../netfilter/remove.ts";
 import type { Family } from "../netfilter/table.ts";
@@ -42,14 +42,16 @@ function openRecorded(call: Call, record: AttachmentRecord): Netns | undefined {
   return undefined;
 }
 
-// A pod with two attachments has one set of rules for both: the last to go takes it along.
+// A pod with two attachments has one set of rules for both: the last to go takes it along. And the kernel gives numbers
+// out again: a netns that another pod was recorded with later is that pod's, and ours was gone before its DEL came.
 function isShared(call: Call, record: AttachmentRecord): boolean {
-  const others = call.store
-    .entries()
-    .map(({ key }) => key)
-    .filter((key) => key.containerId === record.containerId)
-    .filter((key) => key.ifName !== record.ifName || key.network !== record.network);
-  return others.some((key) => call.store.read(key)?.netns.inode === record.netns.inode);
+  const entries = call.store.entries();
+  const own = recordName(record);
+  const ownMs = entries.find(({ key }) => recordName(key) === own)?.writtenMs ?? 0;
+  return entries
+    .filter(({ key }) => recordName(key) !== own)
+    .filter(({ key, writtenMs }) => key.containerId === record.containerId || writtenMs > ownMs)
+    .some(({ key }) => call.store.read(key)?.netns.inode === record.netns.inode);
 }
 
 async function removeRules(call: Call, netns: Netns, record: AttachmentRecord): Promise<Family[]> {

@@ -11,15 +11,16 @@ import type { Call, Told } from "./call.ts";
  * @throws CniError 5 at the end, with all that went wrong.
  */
 export function gc(call: Call, told: Told): Promise<string> {
-  const { network, store, deps } = call;
-  const began = deps.clock.epochMs() - clockGrainMs;
+  const { network, store } = call;
+  const began = beganMs(call);
   const valid = validAttachments(network.document).map(({ containerId, ifName }) => {
     return idOf({ network: network.name, containerId, ifName });
   });
   const stale = store
     .entries()
-    // What was written since is of an ADD that runs beside us, which the list cannot know.
-    .filter(({ key, writtenMs }) => key.network === network.name && writtenMs < began)
+    .filter(({ key }) => key.network === network.name)
+    // What was written since may be of an ADD that runs beside us, which the list cannot know. The next GC takes it.
+    .filter(({ key, writtenMs }) => writtenMs < began || isGone(call, key))
     .map(({ key }) => key)
     .filter((key) => !valid.includes(idOf(key)));
   const problems = stale.flatMap((key) => problemOf(() => store.remove(key)));
@@ -32,8 +33,28 @@ export function gc(call: Call, told: Told): Promise<string> {
   );
 }
 
-/** File times come from a clock that the kernel moves on in steps. */
-const clockGrainMs = 20;
+/** What an ADD may need from its record to the runtime's books, and the runtime from its list to our start. */
+const graceMs = 1_000;
+
+// The list is older than this process, which took its time to start.
+function beganMs({ deps }: Call): number {
+  const { epochMs, monotonicMs } = deps.clock;
+  return epochMs() - monotonicMs() - graceMs;
+}
+
+// Nobody is being added to a netns that is no more.
+function isGone({ store, deps }: Call, key: AttachmentKey): boolean {
+  const recorded = store.read(key)?.netns;
+  if (recorded === undefined) return false;
+  try {
+    const netns = deps.openNetns(recorded.path, true);
+    deps.closeNetns(netns);
+    return netns.inode !== recorded.inode || netns.device !== recorded.device;
+  } catch {
+    // Nothing is there, or no netns.
+    return true;
+  }
+}
 
 type Attachment = Omit<AttachmentKey, "network">;
 

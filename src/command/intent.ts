@@ -35,24 +35,45 @@ export async function deriveIntent(
       ? prevResult.addresses
       : await readAddresses(netns, lookingOf(call));
   const families = familiesOf(addresses, linkerd.ipv6);
-  if (!linkerd.ipv6 && familiesOf(addresses, true).includes("ipv6")) {
+  warnOfGaps(call, addresses, { ...intent, families });
+  return { kind: "intent", intent: { ...intent, families } };
+}
+
+// What was asked for, and is seldom meant.
+function warnOfGaps(call: Call, addresses: readonly string[], intent: Intent): void {
+  const { families, excludeSubnets } = intent;
+  if (!families.includes("ipv6") && familiesOf(addresses, true).includes("ipv6")) {
     call.log.warn(
       { addresses },
       "the pod has IPv6 addresses and linkerd.ipv6 is off: they pass the proxy by",
     );
   }
-  return { kind: "intent", intent: { ...intent, families } };
+  const all = excludeSubnets.filter(({ family, text }) => {
+    return families.includes(family) && text.endsWith("/0");
+  });
+  if (all.length > 0) {
+    const subnets = all.map(({ text }) => text);
+    call.log.warn({ subnets }, "all sources are excluded: what comes in passes the proxy by");
+  }
 }
 
 function applyPod(call: Call, draft: Intent, verdict: Extract<Verdict, { kind: "pod" }>): Intent {
   const { facts, apiServerPorts } = verdict;
-  const denials = call.plugin.sluice["deny-annotations"];
-  const denied = denials[call.pod.namespace] ?? denials["*"] ?? [];
+  const denied = deniedIn(call.plugin.sluice["deny-annotations"], call.pod.namespace);
   const { intent, refusals, notes } = applyAnnotations(draft, facts, { denied, apiServerPorts });
   if (refusals.length > 0) refuse(call, refusals);
   const odd = facts.spec === undefined ? [] : oddities(facts.spec, intent.proxyUid);
   for (const note of [...notes, ...odd]) call.log.warn({ pod: call.pod }, note);
   return intent;
+}
+
+// Own keys only: "constructor" is a good name for a namespace.
+function deniedIn(
+  denials: Call["plugin"]["sluice"]["deny-annotations"],
+  namespace: string,
+): readonly string[] {
+  const key = Object.hasOwn(denials, namespace) ? namespace : "*";
+  return denials[key] ?? [];
 }
 
 // Rejected by default: a port that is proxied although its owner excluded it, or the other way round, is found late.

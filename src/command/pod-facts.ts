@@ -30,9 +30,11 @@ export async function judgePod(call: Call): Promise<Verdict> {
   if (source.kind === "conf") return { kind: "standalone" };
   const reason = skipByName(call);
   if (reason !== undefined) return { kind: "skip", reason };
+  // Read here, not where they are needed: they shall be found wrong at the first pod, and before anything is asked.
+  const ports = apiServerPorts(call.plugin.sluice);
   return source.kind === "annotations"
-    ? judgeByAnnotations(call, source.annotations)
-    : await judgeByApi(call, source.kubeconfig);
+    ? judgeByAnnotations(call, source.annotations, ports)
+    : await judgeByApi(call, source.kubeconfig, ports);
 }
 
 type Source =
@@ -41,14 +43,19 @@ type Source =
   | { readonly kind: "api"; readonly kubeconfig: string };
 
 function sourceOf({ plugin, network }: Call): Source {
-  const wanted = plugin.sluice["pod-source"];
-  if (wanted === undefined && plugin.kubernetes === undefined) return { kind: "conf" };
-  const kubeconfig = plugin.kubernetes?.kubeconfig ?? "";
+  const { kubernetes } = plugin;
+  const wanted = plugin.sluice["pod-source"] ?? "auto";
+  const kubeconfig = kubernetes?.kubeconfig ?? "";
   const annotations = runtimeAnnotations(network.document);
   if (wanted !== "api" && annotations !== undefined) return { kind: "annotations", annotations };
   if (wanted !== "annotations" && kubeconfig !== "") return { kind: "api", kubeconfig };
+  if (wanted === "auto" && kubernetes === undefined) return { kind: "conf" };
+  const ways = {
+    annotations: `the runtime sent no ${annotationsCapability} (set it in the entry's capabilities)`,
+    api: "kubernetes.kubeconfig is not set",
+  };
   throw new CniError(errorCode.invalidConf, "invalid conf: there is no way to know the pod", {
-    details: `the runtime sent no ${annotationsCapability} (set it in the entry's capabilities), and ${kubeconfig === "" ? "kubernetes.kubeconfig is not set" : "sluice.pod-source forbids the API"}`,
+    details: wanted === "auto" ? `${ways.annotations}, and ${ways.api}` : ways[wanted],
   });
 }
 
@@ -73,31 +80,33 @@ function skipByName({ pod, plugin }: Call): string | undefined {
   return isAgent ? "the pod is the node agent's own" : undefined;
 }
 
-function judgeByAnnotations(call: Call, annotations: Annotations): Verdict {
+type Ports = readonly PortRange[];
+
+function judgeByAnnotations(call: Call, annotations: Annotations, apiServerPorts: Ports): Verdict {
   const reason = skipReason({ annotations, spec: undefined });
   if (reason !== undefined) return { kind: "skip", reason };
   const isControlPlane = call.pod.namespace === call.plugin.sluice["control-plane-namespace"];
   const facts = { annotations, namespaceAnnotations: {}, isControlPlane, spec: undefined };
-  return { kind: "pod", facts, apiServerPorts: apiServerPorts(call.plugin.sluice) };
+  return { kind: "pod", facts, apiServerPorts };
 }
 
-async function judgeByApi(call: Call, kubeconfig: string): Promise<Verdict> {
+async function judgeByApi(call: Call, kubeconfig: string, usual: Ports): Promise<Verdict> {
   const { deps, pod, remainingMs } = call;
   const kube = await deps.openKube({ kubeconfig, clock: deps.clock, remainingMs });
   const found = await kube.pod(pod.namespace, pod.name);
   const reason = skipReason(found);
   if (reason !== undefined) return { kind: "skip", reason };
   const namespaceAnnotations = await kube.namespaceAnnotations(pod.namespace);
-  const apiServerPorts = found.isControlPlane ? await readApiServerPorts(call, kube) : [];
+  const apiServerPorts = found.isControlPlane ? await readApiServerPorts(call, kube, usual) : [];
   return { kind: "pod", facts: { ...found, namespaceAnnotations }, apiServerPorts };
 }
 
 // The control plane must come up also where it may not read services: the usual ports are a good guess.
-async function readApiServerPorts(call: Call, kube: KubeReader): Promise<readonly PortRange[]> {
+async function readApiServerPorts(call: Call, kube: KubeReader, usual: Ports): Promise<Ports> {
   try {
     return await kube.apiServerPorts();
   } catch (error) {
     call.log.warn({ err: error }, "the API server's ports are taken from the conf");
-    return apiServerPorts(call.plugin.sluice);
+    return usual;
   }
 }

@@ -5,17 +5,10 @@ import { CniError, errorCode } from "../cni/error.ts";
 import { ownChains } from "../mesh/linkerd.ts";
 import { type BackendChoice, equip } from "../netfilter/choice.ts";
 import type { Job, Outcome } from "../netfilter/client.ts";
-import { converge, readTable } from "../netfilter/converge.ts";
+import { converge, readTable, UnverifiableError } from "../netfilter/converge.ts";
 import { removeOwn } from "../netfilter/remove.ts";
 import { foreignRedirects } from "../netfilter/shadow.ts";
-import {
-  type Backend,
-  backends,
-  type Family,
-  holdsAny,
-  type Ruleset,
-  type Table,
-} from "../netfilter/table.ts";
+import { type Backend, backends, type Family, holdsAny, type Ruleset } from "../netfilter/table.ts";
 import { openToolbox } from "../netfilter/toolbox.ts";
 import type { Netns } from "../netns/path.ts";
 import { type Chosen, chooseBackend } from "./backend.ts";
@@ -32,6 +25,8 @@ type Work = { readonly netns: Netns; readonly rulesets: readonly Ruleset[] };
  */
 export async function redirect(call: Call, work: Work): Promise<Redirected> {
   const wanted = work.rulesets.map(({ family }) => family);
+  const nss = call.deps.nssMask();
+  if (nss.length > 0) call.log.info({ nss }, "hidden from the tools, which would ask the network");
   const chosen = await chooseBackend(call, wanted);
   try {
     return await redirectThrough(call, work, chosen);
@@ -39,7 +34,18 @@ export async function redirect(call: Call, work: Work): Promise<Redirected> {
     const other = await fallback(call, chosen, { error, wanted });
     if (other === undefined) throw error;
     call.log.warn({ err: error, backend: other.backend }, "the other backend is taken instead");
-    return await redirectThrough(call, work, { choice: other, free: false });
+    return await instead(error, redirectThrough(call, work, { choice: other, free: false }));
+  }
+}
+
+// Two refusals are one error, with both reasons.
+async function instead(first: unknown, second: Promise<Redirected>): Promise<Redirected> {
+  try {
+    return await second;
+  } catch (error) {
+    if (!(first instanceof CniError && error instanceof CniError)) throw error;
+    const details = `${first.details}; then ${error.message}: ${error.details}`;
+    throw new CniError(error.code, first.message, { details, cause: error });
   }
 }
 
@@ -51,7 +57,8 @@ async function fallback(
 ): Promise<BackendChoice | undefined> {
   const { error, wanted } = failed;
   const refused = error instanceof CniError && error.code === errorCode.restoreRejected;
-  if (!free || !refused) return undefined;
+  // A table that cannot be shown may hold rules of ours: in the other backend there would be a second set beside them.
+  if (!free || !refused || error instanceof UnverifiableError) return undefined;
   try {
     const decided = { backend: otherThan(choice.backend), reason: `${choice.backend} refused` };
     return await equip(openToolbox(call.deps), decided, wanted);
@@ -68,38 +75,39 @@ async function redirectThrough(call: Call, work: Work, chosen: Chosen): Promise<
   const session = sessionOf(call, work.netns, choice);
   const { written, created, looked } = await converge(session, work.rulesets, looks);
   remember(call, choice.backend);
-  if (!holdsOwn(call, looked)) return { choice, changed: written };
-  const decided = { backend: other, reason: "own chains were there" };
-  const wanted = work.rulesets.map(({ family }) => family);
-  const found = await equip(openToolbox(call.deps), decided, wanted);
+  const strays = looked.filter((outcome) => holdsOwn(call, outcome)).map(({ job }) => job.family);
+  if (strays.length === 0) return { choice, changed: written };
   // Nothing of ours was here before, and nobody named this backend: the pod's rules stay where they were.
   const stays = free && created.length === work.rulesets.length;
-  return await keepOne(call, work, stays ? [found, choice] : [choice, found]);
-}
-
-// The other backend need not work on this node: then nothing of ours can be in it.
-function holdsOwn(call: Call, looked: readonly Outcome[]): boolean {
-  const tables = looked.map(readTable).filter((table): table is Table => !(table instanceof Error));
-  const rules = tables.flatMap(foreignRedirects);
-  if (rules.length > 0) call.log.warn({ rules }, strangerWarning);
-  return tables.some((table) => holdsAny(table, ownChains));
-}
-
-// Both are live until one goes, and the one that stays is complete before: no instant without redirect.
-async function keepOne(
-  call: Call,
-  { netns, rulesets }: Work,
-  [kept, left]: readonly [BackendChoice, BackendChoice],
-): Promise<Redirected> {
-  const wanted = rulesets.map(({ family }) => family);
-  await converge(sessionOf(call, netns, kept), rulesets);
-  await removeOwn(sessionOf(call, netns, left), wanted, ownChains);
+  const wanted = stays ? work.rulesets.map(({ family }) => family) : strays;
+  const decided = { backend: other, reason: "own chains were there" };
+  const found = await equip(openToolbox(call.deps), decided, wanted);
+  const [kept, left] = stays ? [found, choice] : [choice, found];
+  // Both are live until one goes, and the one that stays is complete before: no instant without redirect.
+  if (stays) await converge(sessionOf(call, work.netns, kept), work.rulesets);
+  const cleaned = await removeOwn(sessionOf(call, work.netns, left), wanted, ownChains);
   call.log.info({ kept: kept.backend, cleaned: left.backend }, "own chains were in both backends");
-  return { choice: kept, changed: wanted };
+  return { choice: kept, changed: [...new Set([...written, ...cleaned])] };
+}
+
+// What others have there is only reported.
+function holdsOwn(call: Call, outcome: Outcome): boolean {
+  const { backend, family } = outcome.job;
+  const table = readTable(outcome);
+  // The other backend need not work on this node: then nothing of ours can be in it.
+  if (table instanceof Error) return false;
+  const said = table.unverifiable;
+  if (said !== undefined) call.log.warn({ backend, family, said }, hiddenWarning);
+  const rules = foreignRedirects(table);
+  if (rules.length > 0) call.log.warn({ backend, family, rules }, strangerWarning);
+  return holdsAny(table, ownChains);
 }
 
 const strangerWarning =
   "rules of someone else's redirect traffic in the other backend; which of the two wins is not ours to decide";
+
+const hiddenWarning =
+  "rules of nft's own hide the other backend's nat table; whether they redirect too is not known";
 
 /** Jobs that read the other backend's tables, where the node has programs for it. */
 export async function looksInto(

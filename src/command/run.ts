@@ -1,4 +1,5 @@
 // One CNI call from environment and stdin to stdout and exit status. The only catch of the program is here.
+import { longestNameBytes, recordName } from "../attachment/record.ts";
 import { parseNetworkConf } from "../cni/conf.ts";
 import { CniError, errorCode, renderError } from "../cni/error.ts";
 import { type Environment, parseRequest } from "../cni/request.ts";
@@ -9,11 +10,11 @@ import {
   supportedVersions,
 } from "../cni/version.ts";
 import type { Deps } from "../deps.ts";
-import type { Logger } from "../log.ts";
+import { type Logger, redact } from "../log.ts";
 import { parseConf, parseConfLeniently, unknownKeys } from "../mesh/conf.ts";
 import { version } from "../version.ts";
 import { add } from "./add.ts";
-import { type Call, podOf, subjectOf, type Told } from "./call.ts";
+import { type Call, keyOf, podOf, subjectOf, type Told } from "./call.ts";
 import { check } from "./check.ts";
 import { del } from "./del.ts";
 import { toCniError } from "./failure.ts";
@@ -47,7 +48,7 @@ export async function run(input: Input, deps: Deps): Promise<Output> {
     const error = toCniError(thrown, state.subject);
     report(error, deps, state);
     if (state.lenient) return done("");
-    return { exitCode: 1, stdout: renderError(error, state.cniVersion), stderr: "" };
+    return { exitCode: 1, stdout: redact(renderError(error, state.cniVersion)), stderr: "" };
   }
 }
 
@@ -65,14 +66,16 @@ type State = {
 async function serve(input: Input, deps: Deps, state: State): Promise<string> {
   const request = parseRequest(input.env);
   if (request.command === "VERSION") return renderVersions();
-  state.lenient = request.command === "DEL";
-  const network = parseNetworkConf(input.readStdin());
+  const { command, containerId, ifName } = request;
+  state.fields = () => ({ command, containerId, ifName, pod: podOf(request) });
+  state.lenient = command === "DEL";
+  const network = parseNetworkConf(readConf(input));
   if (supportedVersions.includes(network.cniVersion)) state.cniVersion = network.cniVersion;
-  const flow = flows[request.command];
+  const flow = flows[command];
   if (flow === undefined) {
-    throw new CniError(errorCode.invalidEnvironment, `unknown CNI_COMMAND: ${request.command}`);
+    throw new CniError(errorCode.invalidEnvironment, `unknown CNI_COMMAND: ${command}`);
   }
-  requireVersion(request.command, network.cniVersion);
+  requireVersion(command, network.cniVersion);
   const plugin = state.lenient ? parseConfLeniently(network.document) : parseConf(network.document);
   const log = deps.openLog({ level: plugin.log_level, file: plugin.log_file });
   state.log = log;
@@ -80,7 +83,26 @@ async function serve(input: Input, deps: Deps, state: State): Promise<string> {
   if (unknown.length > 0) log.warn({ keys: unknown }, "the conf has keys that nobody reads");
   const call = makeCall({ request, network, plugin, log }, deps);
   state.subject = subjectOf(call);
+  if (command === "ADD") requireRecordable(call);
   return await logged(call, flow, state);
+}
+
+function readConf({ readStdin }: Input): string {
+  try {
+    return readStdin();
+  } catch (cause) {
+    const problem = cause instanceof Error ? cause.message : String(cause);
+    throw new CniError(errorCode.ioFailure, `error reading from stdin: ${problem}`, { cause });
+  }
+}
+
+// Said before anything is done: an attachment that cannot be recorded could not be cleaned up.
+function requireRecordable(call: Call): void {
+  const excess = Buffer.byteLength(recordName(keyOf(call))) - longestNameBytes;
+  if (excess <= 0) return;
+  throw new CniError(errorCode.invalidConf, "network name is too long", {
+    details: `by ${excess} characters, for a file that is named after network, container and interface`,
+  });
 }
 
 function report({ code, message, details, cause }: CniError, deps: Deps, state: State): void {

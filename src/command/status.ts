@@ -1,11 +1,11 @@
 // STATUS: could ADD work here, now? containerd 2 asks every five seconds, so what was found out once is not asked again:
-// it looks at files, and starts something only while nothing is known yet.
-import { accessSync, constants } from "node:fs";
-import { withProof } from "../attachment/knowledge.ts";
+// it looks at files, and starts something only when they are not those of its last answer.
+import { statSync } from "node:fs";
+import { withProof, withReadiness } from "../attachment/knowledge.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { intentOfConf } from "../mesh/values.ts";
 import { converge } from "../netfilter/converge.ts";
-import { type Family, families } from "../netfilter/table.ts";
+import { type Backend, backends, type Family, families } from "../netfilter/table.ts";
 import { chooseBackend, detectingOf, trialRulesets } from "./backend.ts";
 import type { Call, Told } from "./call.ts";
 
@@ -14,17 +14,15 @@ import type { Call, Told } from "./call.ts";
  * @throws CniError 50 with all that is missing, 7 for a conf that cannot be meant.
  */
 export async function status(call: Call, told: Told): Promise<string> {
-  const { linkerd, kubernetes } = call.plugin;
+  const { linkerd } = call.plugin;
   const wanted: Family[] = linkerd.ipv6 ? [...families] : ["ipv4"];
   intentOfConf(linkerd, wanted);
-  const kubeconfig = kubernetes?.kubeconfig ?? "";
   const problems = [
     ...(await problemOf(() => call.store.prepare())),
     ...(await problemOf(() => requireProgram(call, "nsenter"))),
-    ...(await problemOf(() => requireReadable(kubeconfig))),
   ];
-  if (problems.length === 0)
-    problems.push(...(await problemOf(() => requireBackend(call, wanted, told))));
+  if (problems.length === 0) problems.push(...(await look(call, wanted, told)));
+  else problems.push(...(await problemOf(() => readKubeconfig(call))));
   if (problems.length === 0) return "";
   const [first, ...others] = problems;
   throw new CniError(errorCode.notAvailable, `sluice cannot work on this node: ${first}`, {
@@ -37,38 +35,91 @@ function requireProgram(call: Call, name: string): void {
   throw new Error(`${name} is not on the node; install util-linux`);
 }
 
-function requireReadable(kubeconfig: string): void {
-  if (kubeconfig !== "") accessSync(kubeconfig, constants.R_OK);
+// As ADD will read it; nothing is sent to the server.
+async function readKubeconfig({ plugin, deps, remainingMs }: Call): Promise<void> {
+  const kubeconfig = plugin.kubernetes?.kubeconfig ?? "";
+  if (kubeconfig !== "") await deps.openKube({ kubeconfig, clock: deps.clock, remainingMs });
+}
+
+async function look(call: Call, wanted: readonly Family[], told: Told): Promise<string[]> {
+  const circumstances = circumstancesOf(call);
+  const ready = call.store.knowledge().ready?.find((one) => one.circumstances === circumstances);
+  if (ready !== undefined) {
+    told["backend"] = ready.backend;
+    return [];
+  }
+  const problems = await problemOf(() => readKubeconfig(call));
+  if (problems.length > 0) return problems;
+  return await problemOf(async () => {
+    told["backend"] = await requireBackend(call, wanted, circumstances);
+  });
+}
+
+const suffixes = ["", ...backends.map((backend) => `-${backend}`)];
+const programs = [
+  "nsenter",
+  "unshare",
+  ...["iptables", "ip6tables"].flatMap((prefix) =>
+    suffixes.flatMap((suffix) => [`${prefix}${suffix}-restore`, `${prefix}${suffix}-save`]),
+  ),
+];
+
+// All that the answer hangs on: the conf's wishes, and the files that they lead to, as they are now.
+function circumstancesOf({ plugin, deps }: Call): string {
+  const { linkerd, kubernetes } = plugin;
+  const files = [kubernetes?.kubeconfig, ...programs.map(deps.find)];
+  return [linkerd["iptables-mode"], linkerd.ipv6, ...files.map(identityOf)].join(" ");
+}
+
+function identityOf(file: string | undefined): string {
+  if (file === undefined) return "-";
+  try {
+    const { dev, ino, size, mtimeMs } = statSync(file);
+    return [dev, ino, size, mtimeMs].join(":");
+  } catch {
+    // Not there: what needs it will say so.
+    return "-";
+  }
 }
 
 /** How long a refusal is taken as it was: a module may be loaded meanwhile. */
 const refusalMs = 60_000;
 
-async function requireBackend(call: Call, wanted: readonly Family[], told: Told): Promise<void> {
+async function requireBackend(
+  call: Call,
+  wanted: readonly Family[],
+  circumstances: string,
+): Promise<string> {
   const { store, deps } = call;
   const { refusal } = store.knowledge();
-  const now = deps.clock.epochMs();
-  if (refusal !== undefined && now - refusal.epochMs < refusalMs) throw new Error(refusal.message);
+  const epochMs = deps.clock.epochMs();
+  const isRecent = Math.abs(epochMs - (refusal?.epochMs ?? 0)) < refusalMs;
+  if (refusal?.circumstances === circumstances && isRecent) throw new Error(refusal.message);
   try {
-    told["backend"] = await proveBackend(call, wanted);
+    const backend = await proveBackend(call, wanted);
+    store.keepKnowledge(withReadiness(store.knowledge(), { circumstances, backend }));
+    return backend;
   } catch (error) {
     const [message = ""] = await problemOf(() => Promise.reject(error));
-    store.keepKnowledge({ ...store.knowledge(), refusal: { message, epochMs: now } });
+    store.keepKnowledge({
+      ...store.knowledge(),
+      refusal: { message, epochMs, circumstances },
+    });
     throw error;
   }
 }
 
-async function proveBackend(call: Call, wanted: readonly Family[]): Promise<string> {
+async function proveBackend(call: Call, wanted: readonly Family[]): Promise<Backend> {
   const { choice } = await chooseBackend(call, wanted);
   const known = call.store.knowledge();
-  if (!known.proven.includes(choice.backend)) {
-    const { client, remainingMs, sleep } = detectingOf(call);
-    await converge(
-      { client, place: "scratch", choice, remainingMs, sleep },
-      trialRulesets(call, wanted),
-    );
-    call.store.keepKnowledge({ ...known, proven: withProof(known, choice.backend).proven });
-  }
+  // What ADDs have shown holds until STATUS has seen other circumstances than these.
+  if (known.proven.includes(choice.backend) && known.ready === undefined) return choice.backend;
+  const { client, remainingMs, sleep } = detectingOf(call);
+  await converge(
+    { client, place: "scratch", choice, remainingMs, sleep },
+    trialRulesets(call, wanted),
+  );
+  call.store.keepKnowledge({ ...known, proven: withProof(known, choice.backend).proven });
   return choice.backend;
 }
 

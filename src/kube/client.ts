@@ -67,28 +67,52 @@ function tryTime({ remainingMs }: KubeSettings): number {
 
 function failed(
   answer: Exclude<Answer, { kind: "object" }>,
-  { server, tokenFile }: KubeAccess,
+  access: KubeAccess,
   path: string,
 ): CniError {
-  const asked = `GET ${server}${path}`;
+  const { code, message, details } = told(answer, access);
+  return new CniError(code, `${message}: GET ${access.server}${path}${problemOf(answer)}`, {
+    details,
+  });
+}
+
+type Told = Pick<CniError, "code" | "message" | "details">;
+
+function told(answer: Exclude<Answer, { kind: "object" }>, { tokenFile }: KubeAccess): Told {
   switch (answer.kind) {
     case "unauthorized":
-      return new CniError(errorCode.tryAgainLater, `the API server rejected our token: ${asked}`, {
+      return {
+        code: errorCode.tryAgainLater,
+        message: "the API server rejected our token",
         details: `the token is of ${tokenFile}, ${ageOf(tokenFile)}; see that the node agent renews it`,
-      });
+      };
     case "passing":
-      return new CniError(
-        errorCode.tryAgainLater,
-        `the API server did not answer: ${asked}: ${answer.problem}`,
-        { details: "a pod that may be meshed does not start without its redirect" },
-      );
+      return {
+        code: errorCode.tryAgainLater,
+        message: "the API server did not answer",
+        details:
+          "a pod that may be meshed does not start without its redirect; see that the API server can be reached from the node",
+      };
+    case "untrusted":
+      return {
+        code: errorCode.podUnreadable,
+        message: "no trusted connection to the API server",
+        details:
+          "see that the kubeconfig's certificate authority, tls-server-name and client certificate fit the API server",
+      };
     case "final":
-      return new CniError(
-        errorCode.podUnreadable,
-        `the API server refused: ${asked}: HTTP ${answer.status} ${answer.problem}`.trimEnd(),
-        { details: adviceFor(answer.status) },
-      );
+      return {
+        code: errorCode.podUnreadable,
+        message: "the API server gave no pod facts",
+        details: adviceFor(answer.status),
+      };
   }
+}
+
+function problemOf(answer: Exclude<Answer, { kind: "object" }>): string {
+  if (answer.kind === "unauthorized") return "";
+  if (answer.kind !== "final") return `: ${answer.problem}`;
+  return `: HTTP ${answer.status} ${answer.problem}`.trimEnd();
 }
 
 function ageOf(file: string): string {
@@ -99,6 +123,6 @@ function ageOf(file: string): string {
 function adviceFor(status: number): string {
   if (status === 403)
     return "give the plugin's user the right to get pods, namespaces and services";
-  if (status === 404) return "the pod is not, or no longer, known to the API";
+  if (status === 404) return "the pod is not, or no longer, known to the API server";
   return "see that the kubeconfig's server is a Kubernetes API server";
 }

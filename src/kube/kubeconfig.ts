@@ -2,7 +2,7 @@
 // the API is asked.
 import { readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { parse as parseYaml } from "yaml";
+import { parse as parseYaml, YAMLParseError } from "yaml";
 import * as z from "zod/mini";
 
 /** What a connection needs. */
@@ -40,7 +40,10 @@ const user = z.looseObject({
   "client-certificate-data": text,
   "client-key": text,
   "client-key-data": text,
+  exec: z.optional(z.unknown()),
+  "auth-provider": z.optional(z.unknown()),
 });
+type User = z.infer<typeof user>;
 const context = z.looseObject({ cluster: z.string(), user: z.string() });
 const kubeconfigSchema = z.looseObject({
   "current-context": text,
@@ -68,39 +71,63 @@ export function loadKubeconfig(file: string): KubeAccess {
       "insecure-skip-tls-verify is not honoured; give the CA instead",
     );
   }
-  if (!URL.canParse(server.server) || !server.server.startsWith("https://")) {
-    const hint = "it must be https://host:port, with [brackets] around an IPv6 address";
-    throw new KubeconfigError(file, `server ${JSON.stringify(server.server)}: ${hint}`);
-  }
   const read = reader(file);
   return {
-    server: server.server,
-    serverName: server["tls-server-name"],
+    server: serverOf(file, server.server),
+    serverName: server["tls-server-name"] || undefined,
     ca: read(server["certificate-authority-data"], server["certificate-authority"]),
-    token: self.token ?? read(undefined, self.tokenFile)?.trim(),
-    clientCertificate: clientCertificate(self, read),
-    tokenFile: self.tokenFile === undefined ? file : resolve(dirname(file), self.tokenFile),
+    ...tokenOf(file, self, read),
+    clientCertificate: clientCertificate(file, self, read),
   };
+}
+
+// Older installers of linkerd-cni put brackets around IPv4 addresses too.
+function serverOf(file: string, given: string): string {
+  const server = given.replace(/^(https:\/\/)\[([0-9.]+)\]/, "$1$2").replace(/\/+$/, "");
+  if (URL.canParse(server) && server.startsWith("https://")) return server;
+  const hint = "it must be https://host:port, with [brackets] around an IPv6 address";
+  throw new KubeconfigError(file, `server ${JSON.stringify(given)}: ${hint}`);
+}
+
+// Of both, the file: it is what is renewed.
+function tokenOf(file: string, self: User, read: Read): Pick<KubeAccess, "token" | "tokenFile"> {
+  if (self.exec !== undefined || self["auth-provider"] !== undefined) {
+    throw new KubeconfigError(file, "exec and auth-provider are not run; give a token instead");
+  }
+  const tokenFile = self.tokenFile ? resolve(dirname(file), self.tokenFile) : file;
+  const token = (read(undefined, self.tokenFile) ?? (self.token || undefined))?.trim();
+  if (token === undefined || /^[\x21-\x7e]+$/.test(token)) return { token, tokenFile };
+  throw new KubeconfigError(file, `the token of ${tokenFile} is empty, or none`);
 }
 
 /** How old a file is, in seconds; undefined when it is not there. */
 export function fileAgeSeconds(file: string): number | undefined {
   const stats = statSync(file, { throwIfNoEntry: false });
-  return stats === undefined ? undefined : Math.round((Date.now() - stats.mtimeMs) / 1_000);
+  if (stats === undefined) return undefined;
+  return Math.max(0, Math.round((Date.now() - stats.mtimeMs) / 1_000));
 }
 
 function readKubeconfig(file: string): z.infer<typeof kubeconfigSchema> {
   const content = readText(file, file);
-  let document: unknown;
-  try {
-    document = parseYaml(content);
-  } catch (cause) {
-    throw new KubeconfigError(file, "it is neither YAML nor JSON", cause);
-  }
-  const result = z.safeParse(kubeconfigSchema, document);
+  const result = z.safeParse(kubeconfigSchema, parseDocument(file, content));
   if (result.success) return result.data;
   const [issue] = result.error.issues;
-  throw new KubeconfigError(file, `${issue?.path.join(".") || "it"}: ${issue?.message}`);
+  const at = issue?.path.join(".") ?? "";
+  throw new KubeconfigError(
+    file,
+    at === "" ? "it is not a kubeconfig" : `${at}: ${issue?.message}`,
+  );
+}
+
+// Without the parser's own words, here and on stderr: they quote the lines around a fault, and there is the token.
+function parseDocument(file: string, content: string): unknown {
+  try {
+    return parseYaml(content, { logLevel: "error", prettyErrors: false });
+  } catch (error) {
+    const at = error instanceof YAMLParseError ? error.pos[0] : content.length;
+    const line = content.slice(0, at).split("\n").length;
+    throw new KubeconfigError(file, `it is neither YAML nor JSON (line ${line})`);
+  }
 }
 
 type Lookup<T> = { readonly list: readonly T[]; readonly name: string };
@@ -123,13 +150,12 @@ function reader(file: string): Read {
   };
 }
 
-function clientCertificate(
-  self: z.infer<typeof user>,
-  read: Read,
-): KubeAccess["clientCertificate"] {
+function clientCertificate(file: string, self: User, read: Read): KubeAccess["clientCertificate"] {
   const cert = read(self["client-certificate-data"], self["client-certificate"]);
   const key = read(self["client-key-data"], self["client-key"]);
-  return cert === undefined || key === undefined ? undefined : { cert, key };
+  if (cert === undefined && key === undefined) return undefined;
+  if (cert !== undefined && key !== undefined) return { cert, key };
+  throw new KubeconfigError(file, "client-certificate and client-key are only of use together");
 }
 
 function readText(path: string, kubeconfig: string): string {

@@ -26,13 +26,15 @@ const podSchema = z.looseObject({
 
 const namespaceSchema = z.looseObject({ kind: z.literal("Namespace"), metadata });
 
+const port = z.int().check(z.minimum(1), z.maximum(65535));
+
 const serviceSchema = z.looseObject({
   kind: z.literal("Service"),
   spec: z.looseObject({
     ports: z.array(
       z.looseObject({
-        port: z.int(),
-        targetPort: z.optional(z.union([z.int(), z.string()])),
+        port,
+        targetPort: z.optional(z.union([port, z.string()])),
       }),
     ),
   }),

@@ -1,5 +1,7 @@
 // One GET to the API server over TLS, with a time and a size that it may take. Edge.
-import { Agent, request } from "node:https";
+import { Agent, type RequestOptions, request } from "node:https";
+import { isIP } from "node:net";
+import { checkServerIdentity } from "node:tls";
 import type { KubeAccess } from "./kubeconfig.ts";
 
 /** The largest object that is read; etcd holds none that is larger. */
@@ -16,7 +18,10 @@ export type Answer =
   | { readonly kind: "unauthorized" }
   /** May be better the next time. */
   | { readonly kind: "passing"; readonly problem: string }
-  | { readonly kind: "final"; readonly status: number; readonly problem: string };
+  /** An answer that stays as it is; `status` is HTTP's. */
+  | { readonly kind: "final"; readonly status: number; readonly problem: string }
+  /** The server is not the one that the kubeconfig describes, or the kubeconfig's certificates are none. */
+  | { readonly kind: "untrusted"; readonly problem: string };
 
 export type Question = {
   readonly access: KubeAccess;
@@ -26,64 +31,95 @@ export type Question = {
 };
 
 /** Asks once. Never rejects: what went wrong is in the answer. */
-export function ask({ access, agent, path, timeoutMs }: Question): Promise<Answer> {
+export function ask(question: Question): Promise<Answer> {
   return new Promise((resolve) => {
-    const passing = (error: Error) => resolve({ kind: "passing", problem: error.message });
-    const options = {
-      agent,
-      ca: access.ca,
-      ...access.clientCertificate,
-      ...(access.serverName === undefined ? {} : { servername: access.serverName }),
-      headers: {
-        accept: "application/json",
-        ...(access.token === undefined ? {} : { authorization: `Bearer ${access.token}` }),
-      },
-      // Of the whole try, also of a server that sends a byte now and then.
-      signal: AbortSignal.timeout(timeoutMs),
-    };
-    const sent = request(urlOf(access, path), options, (response) => {
-      const chunks: Buffer[] = [];
-      let size = 0;
-      response.on("data", (chunk: Buffer) => {
-        size += chunk.length;
-        if (size > largestBytes) response.destroy(new Error("the answer is too large"));
-        else chunks.push(chunk);
+    const { access, timeoutMs } = question;
+    const fail = (error: unknown) => resolve(failure(error, timeoutMs));
+    try {
+      const sent = request(new URL(access.server), optionsOf(question), (response) => {
+        const chunks: Buffer[] = [];
+        let size = 0;
+        response.on("data", (chunk: Buffer) => {
+          chunks.push(chunk);
+          size += chunk.length;
+          if (size <= largestBytes) return;
+          const problem = `an answer of more than ${largestBytes} bytes`;
+          resolve({ kind: "final", status: response.statusCode ?? 0, problem });
+          response.destroy();
+        });
+        response.on("error", fail);
+        response.on("end", () => {
+          const body = Buffer.concat(chunks).toString("utf8");
+          resolve(readAnswer(response.statusCode ?? 0, body, access.token));
+        });
       });
-      response.on("error", passing);
-      response.on("end", () => {
-        resolve(readAnswer(response.statusCode ?? 0, Buffer.concat(chunks).toString("utf8")));
-      });
-    });
-    sent.on("error", (error) =>
-      passing(isTimeout(error) ? new Error(`no answer in ${timeoutMs} ms`) : error),
-    );
-    sent.end();
+      sent.on("error", fail);
+      sent.end();
+    } catch (error) {
+      // Certificates that are none are found when the connection is begun.
+      fail(error);
+    }
   });
 }
 
-function urlOf(access: KubeAccess, path: string): URL {
-  return new URL(path, access.server);
+function optionsOf({ access, agent, path, timeoutMs }: Question): RequestOptions {
+  const { ca, clientCertificate, serverName, token } = access;
+  return {
+    agent,
+    path: new URL(access.server).pathname.replace(/\/$/, "") + path,
+    ca,
+    ...clientCertificate,
+    // Said, since the runtime's environment (NODE_TLS_REJECT_UNAUTHORIZED) could say otherwise.
+    rejectUnauthorized: true,
+    ...(serverName === undefined ? {} : nameOptions(serverName)),
+    headers: {
+      accept: "application/json",
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    },
+    // Of the whole try, also of a server that sends a byte now and then.
+    signal: AbortSignal.timeout(Math.ceil(timeoutMs)),
+  };
 }
 
-function isTimeout(error: Error): boolean {
-  return error.name === "TimeoutError" || error.name === "AbortError";
+// An address is no name to ask a server for by SNI, but it may stand in the certificate.
+function nameOptions(name: string): RequestOptions {
+  return {
+    servername: isIP(name) === 0 ? name : "",
+    checkServerIdentity: (_, certificate) => checkServerIdentity(name, certificate),
+  };
 }
 
-function readAnswer(status: number, body: string): Answer {
-  if (status === 401) return { kind: "unauthorized" };
-  if (status === 429 || status >= 500) {
-    return { kind: "passing", problem: `HTTP ${status} ${messageOf(body)}`.trim() };
+const tlsCodes = /CERT|^UNABLE_TO_|^HOSTNAME_MISMATCH$|^ERR_(?:TLS|SSL|OSSL)_/;
+
+function failure(error: unknown, timeoutMs: number): Answer {
+  const { name, message } = error instanceof Error ? error : new Error(String(error));
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  if (name === "TimeoutError" || name === "AbortError" || code === "ABORT_ERR") {
+    return { kind: "passing", problem: `no whole answer in ${Math.ceil(timeoutMs)} ms` };
   }
-  if (status !== 200) return { kind: "final", status, problem: messageOf(body) };
+  if (tlsCodes.test(code)) return { kind: "untrusted", problem: message.slice(0, 300) };
+  // Of several addresses that were tried: the message is empty then.
+  return { kind: "passing", problem: (message || code).slice(0, 300) };
+}
+
+function readAnswer(status: number, body: string, token: string | undefined): Answer {
+  if (status === 401) return { kind: "unauthorized" };
+  if (status !== 200) {
+    const problem = messageOf(token === undefined ? body : body.replaceAll(token, "[redacted]"));
+    const passing = status === 429 || status >= 500;
+    if (!passing) return { kind: "final", status, problem };
+    return { kind: "passing", problem: `HTTP ${status} ${problem}`.trim() };
+  }
   try {
     return { kind: "object", object: JSON.parse(body) };
   } catch {
     // Some proxy's page, with a good status.
-    return { kind: "final", status, problem: "the answer is not JSON" };
+    return { kind: "final", status, problem: "an answer that is not JSON" };
   }
 }
 
-// The API's own Status object says what is wrong; other bodies do not belong into a message.
+// The API's own Status object says what is wrong; other bodies do not belong into a message. Whatever is between us and
+// the API may repeat there what it was sent: the token is taken out before.
 function messageOf(body: string): string {
   const message = /"message"\s*:\s*"((?:[^"\\]|\\.){1,300})/.exec(body)?.[1] ?? "";
   return message.replaceAll("\\", "");

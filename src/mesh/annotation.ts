@@ -43,7 +43,7 @@ export function applyAnnotations(
       excludeOutbound: mergePorts([...annotated.excludeOutbound, ...outbound]),
     },
     refusals: reader.refusals,
-    notes: [...reader.notes, ...nearMisses(pod.annotations)],
+    notes: [...reader.notes, ...nearMisses({ ...pod.namespaceAnnotations, ...pod.annotations })],
   };
 }
 
@@ -57,19 +57,34 @@ type Reader = {
 function makeReader(pod: PodFacts, policy: AnnotationPolicy): Reader {
   const refusals: Refusal[] = [];
   const read = <T>(key: ConfigKey, parse: (text: string) => T): T | undefined => {
-    const annotation = configPrefix + key;
-    const text = pod.annotations[annotation] || pod.namespaceAnnotations[annotation] || "";
+    const { annotation, text } = find(pod, configPrefix + key);
     if (text === "") return undefined;
     try {
       if (policy.denied.includes(key)) throw new RangeError("is not allowed in this namespace");
       return parse(text);
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      refusals.push({ annotation, problem: error.message });
+      refusals.push({ annotation, problem: printable(error.message) });
       return undefined;
     }
   };
   return { refusals, notes: [], read };
+}
+
+// The pod's own value, else the namespace's, with how to name it to whom it may concern.
+function find(pod: PodFacts, key: string): { annotation: string; text: string } {
+  const own = pod.annotations[key] ?? "";
+  if (own !== "") return { annotation: key, text: own };
+  return { annotation: `${key} of the namespace`, text: pod.namespaceAnnotations[key] ?? "" };
+}
+
+// A problem quotes what a user wrote, of any length and in any script, and goes into logs and events: characters that
+// could pass for others, or turn the line around, are spelt out, and of a long entry the middle is left out.
+function printable(problem: string): string {
+  const ascii = problem.replaceAll(/[^\x20-\x7e]/g, (char) => {
+    return `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+  return ascii.length <= 300 ? ascii : `${ascii.slice(0, 150)} ... ${ascii.slice(-100)}`;
 }
 
 function readIntent(intent: Intent, reader: Reader): Intent {
@@ -118,10 +133,11 @@ function proxyUid(intent: Intent, pod: PodFacts, { read, notes, refusals }: Read
   const named = read("proxy-uid", parseId) ?? intent.proxyUid;
   const runAsUser = pod.spec === undefined ? undefined : proxyOf(pod.spec)?.runAsUser;
   if (runAsUser === undefined || runAsUser === named) return named;
-  if (runAsUser === 0) {
+  if (!isId(runAsUser)) {
+    const root = "0 (root) cannot be exempted: other containers run as root too";
     refusals.push({
       annotation: "securityContext.runAsUser of the proxy",
-      problem: "0 (root) cannot be exempted: other containers run as root too",
+      problem: runAsUser === 0 ? root : `${runAsUser} is not an id (1 to 4294967294)`,
     });
     return named;
   }
@@ -131,42 +147,51 @@ function proxyUid(intent: Intent, pod: PodFacts, { read, notes, refusals }: Read
 
 function parseId(text: string): number {
   const id = /^[0-9]{1,10}$/.test(text) ? Number(text) : Number.NaN;
-  if (id >= 1 && id <= 4_294_967_294) return id;
+  if (isId(id)) return id;
   throw new RangeError(`${JSON.stringify(text)} is not an id (1 to 4294967294)`);
+}
+
+function isId(id: number): boolean {
+  return Number.isInteger(id) && id >= 1 && id <= 4_294_967_294;
 }
 
 function parseCidrs(text: string): Cidr[] {
   return mergeCidrs(text.split(",").map(parseCidr));
 }
 
-const unitSeconds: Readonly<Record<string, number>> = { h: 3600, m: 60, s: 1 };
+const unitSeconds: Readonly<Record<string, number>> = { h: 3600, m: 60, s: 1, ms: 0.001 };
 
-// A Go duration, as the injector reads it; the kernel takes whole seconds.
+// A Go duration, of which the injector takes the whole seconds; the kernel knows no others.
 function parseSeconds(text: string): number {
-  const good = /^(?:[0-9]{1,9}[hms])+$/.test(text);
-  const parts = good ? [...text.matchAll(/([0-9]+)([hms])/g)] : [];
-  const seconds = parts.reduce(
-    (sum, [, n, unit]) => sum + Number(n) * (unitSeconds[unit ?? ""] ?? 0),
-    0,
-  );
+  const part = /([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|h|m|s)/g;
+  const parts = text.replaceAll(part, "") === "" ? [...text.matchAll(part)] : [];
+  const spans = parts.map(([, n, unit = ""]) => Number(n) * (unitSeconds[unit] ?? 0));
+  // A little more, for what binary fractions lack.
+  const seconds = Math.floor(spans.reduce((sum, span) => sum + span, 1e-6));
   if (seconds >= 1 && seconds <= 2_147_483) return seconds;
   throw new RangeError(
-    `${JSON.stringify(text)} is not a duration of whole seconds (like 30s or 1h)`,
+    `${JSON.stringify(text)} is not a duration of a second or more (like 30s or 1h)`,
   );
 }
+
+/** So many are told of: annotations are many where somebody wants the log full. */
+const mostNearMisses = 10;
 
 /** Keys that look like ours and are not: silently ignored ones have cost people days (linkerd2#5873, #8100). */
 function nearMisses(annotations: Annotations): string[] {
-  return Object.keys(annotations).flatMap((key) => {
+  const notes = Object.keys(annotations).flatMap((key) => {
     const meant = meantKey(key);
-    return meant === undefined ? [] : [`annotation ${key.slice(0, 80)} is not known; ${meant} is`];
+    return meant === undefined ? [] : [`annotation ${key} is not known; ${meant} is`];
   });
+  return notes.slice(0, mostNearMisses);
 }
 
 function meantKey(key: string): string | undefined {
-  const [, prefix = "", name = ""] = /^([a-z.]*linkerd\.io\/)([a-z-]{3,40})$/.exec(key) ?? [];
+  if (key.length > 80) return undefined;
+  const [, prefix, name = ""] = /^([a-z.-]*linkerd[a-z.-]*\/)([A-Za-z_-]{3,40})$/.exec(key) ?? [];
   if (prefix === configPrefix && configKeys.some((known) => known === name)) return undefined;
-  const meant = configKeys.find((known) => isNear(known, name));
+  const spelt = name.toLowerCase().replaceAll("_", "-");
+  const meant = configKeys.find((known) => isNear(known, spelt));
   return meant === undefined ? undefined : configPrefix + meant;
 }
 

@@ -3,6 +3,7 @@
 import * as z from "zod/mini";
 import type { JsonObject } from "../cni/conf.ts";
 import { CniError, errorCode } from "../cni/error.ts";
+import { configKeys } from "./linkerd.ts";
 
 /** Numbers as users write them: 4143 or "4143". */
 const number = z.union([z.number(), z.string()]);
@@ -31,7 +32,8 @@ const sluiceSchema = z.looseObject({
   "control-plane-namespace": z._default(z.string(), "linkerd"),
   "api-server-ports": z._default(z.array(number), [443, 6443]),
   "agent-pod": z.optional(z.object({ namespace: z.string(), "name-prefix": z.string() })),
-  "deny-annotations": z._default(z.record(z.string(), names), {}),
+  // Misspelt, it would deny nothing.
+  "deny-annotations": z._default(z.record(z.string(), z.array(z.enum(configKeys))), {}),
   "on-invalid-annotation": z._default(z.enum(["reject", "warn"]), "reject"),
   "state-dir": z._default(z.string(), "/run/sluice"),
   "timeout-seconds": z._default(z.number().check(z.minimum(1), z.maximum(110)), 20),
@@ -48,6 +50,9 @@ export const confSchema = z.looseObject({
 export type PluginConf = z.infer<typeof confSchema>;
 export type LinkerdConf = PluginConf["linkerd"];
 export type SluiceConf = PluginConf["sluice"];
+
+/** The second is linkerd-cni's, which declares it and never reads it. */
+const kubernetesKeys = ["kubeconfig", "k8s_api_root"];
 
 /** What a conf list's entry may hold besides: the protocol's keys, which are others' to judge. */
 const protocolKeys = [
@@ -71,9 +76,10 @@ const protocolKeys = [
 export function parseConf(document: JsonObject): PluginConf {
   const result = z.safeParse(confSchema, document, { reportInput: true });
   if (result.success) return result.data;
-  const problems = result.error.issues.map(
-    ({ path, message, input }) => `${path.join(".")}: ${message}, found ${JSON.stringify(input)}`,
-  );
+  const problems = result.error.issues.map(({ path, message, input }) => {
+    const found = String(JSON.stringify(input));
+    return `${path.join(".")}: ${message}, found ${found.length > 200 ? `${found.slice(0, 200)}...` : found}`;
+  });
   throw invalidConf(problems.join("; "));
 }
 
@@ -91,6 +97,7 @@ export function unknownKeys(document: JsonObject, conf: PluginConf): string[] {
   return [
     ...strangers(top, [...protocolKeys, ...Object.keys(confSchema.shape)], ""),
     ...strangers(Object.keys(conf.linkerd), Object.keys(linkerdSchema.shape), "linkerd."),
+    ...strangers(Object.keys(conf.kubernetes ?? {}), kubernetesKeys, "kubernetes."),
     ...strangers(Object.keys(conf.sluice), Object.keys(sluiceSchema.shape), "sluice."),
   ];
 }

@@ -32,14 +32,18 @@ export type Place = Netns | "scratch" | "host";
 /** Runs jobs in one place, at most four (two families, two backends). Rejects with BatchError only. */
 export type Client = (place: Place, jobs: readonly Job[], timeoutMs: number) => Promise<Outcome[]>;
 
-/** The whole batch came to nothing: no shell, no nsenter, no time left, or the netns would not be entered. */
+/** The batch did not come to its end: no shell, no nsenter, no time left, or the netns would not be entered. */
 export class BatchError extends Error {
+  /** It was ended before its end: another try may do. */
   readonly timedOut: boolean;
+  /** The jobs whose text had been loaded by then. */
+  readonly restored: readonly Job[];
 
-  constructor(problem: string, timedOut: boolean) {
+  constructor(problem: string, timedOut: boolean, restored: readonly Job[] = []) {
     super(problem);
     this.name = "BatchError";
     this.timedOut = timedOut;
+    this.restored = restored;
   }
 }
 
@@ -58,29 +62,40 @@ const legacyTableNames: Readonly<Record<Family, string>> = {
 export function makeClient(host: Host): Client {
   return async (place, jobs, timeoutMs) => {
     const writes = jobs.some(({ restore }) => restore !== "");
-    const mask = writes ? host.nssMask() : [];
     const ordered = jobs.toSorted((a, b) => Number(guardOf(b) !== "") - Number(guardOf(a) !== ""));
-    const result = await host.exec({
-      argv: [
-        ...limited(host, timeoutMs, [
-          ...entering(host, place),
-          ...unsharing(host, mask),
-          "/bin/sh",
-        ]),
-        "-c",
-        script,
-        "sluice",
-        mask.join(" "),
-        ...ordered.flatMap(jobArguments),
-      ],
-      env: childEnvironment(host.path),
-      outputs: 1 + 2 * jobs.length,
-      // The child has a deadline of its own; this one is for a child that does not keep it.
-      timeoutMs: timeoutMs + 1_000,
-    });
-    const outcomes = readOutcomes(ordered, result);
+    const batch = { place, jobs: ordered, timeoutMs };
+    const mask = writes ? host.nssMask() : [];
+    const first = await runBatch(host, batch, mask);
+    // Where a mount namespace is refused (SELinux), users that are looked up slowly are better than none (istio#48746).
+    const isRefused = mask.length > 0 && first.outputs[0] === "" && !wasEnded(first);
+    const outcomes = readOutcomes(ordered, isRefused ? await runBatch(host, batch, []) : first);
     return jobs.flatMap((job) => outcomes.filter((outcome) => outcome.job === job));
   };
+}
+
+type Batch = {
+  readonly place: Place;
+  readonly jobs: readonly Job[];
+  readonly timeoutMs: number;
+};
+
+function runBatch(host: Host, batch: Batch, mask: readonly string[]): Promise<ExecResult> {
+  const { place, jobs, timeoutMs } = batch;
+  const wait = lockWaitSeconds(timeoutMs);
+  return host.exec({
+    argv: [
+      ...limited(host, timeoutMs, [...entering(host, place), ...unsharing(host, mask), "/bin/sh"]),
+      "-c",
+      script,
+      "sluice",
+      mask.join(" "),
+      ...jobs.flatMap((job, index) => jobArguments(job, index, wait)),
+    ],
+    env: childEnvironment(host.path),
+    outputs: 1 + 2 * jobs.length,
+    // The child has a deadline of its own; this one is for a child that does not keep it.
+    timeoutMs: timeoutMs + 1_000,
+  });
 }
 
 // `timeout` heads the child's process group and ends all of it, also when the plugin itself was killed meanwhile.
@@ -127,7 +142,7 @@ function guardOf({ family, backend, restore }: Job): string {
   return backend === "legacy" && restore === "" ? legacyTableNames[family] : "";
 }
 
-function jobArguments(job: Job, index: number): string[] {
+function jobArguments(job: Job, index: number, wait: string): string[] {
   const { tools, restore, table = "nat" } = job;
   return [
     String(2 + 2 * index),
@@ -135,42 +150,58 @@ function jobArguments(job: Job, index: number): string[] {
     tools.save,
     job.backend === "legacy" ? "" : table,
     guardOf(job),
-    tools.waits ? lockWaitSeconds : "",
+    tools.waits ? wait : "",
     restore,
   ];
 }
 
-const lockWaitSeconds = "5";
+// Ends before the batch is killed, so that the tool can say what it waited for.
+function lockWaitSeconds(timeoutMs: number): string {
+  return String(Math.min(5, Math.max(1, Math.floor(timeoutMs / 1_000) - 1)));
+}
 
 function readOutcomes(jobs: readonly Job[], result: ExecResult): Outcome[] {
   const [statuses = "", ...streams] = result.outputs;
-  return jobs.map((job, i) => {
-    const stderr = (streams[2 * i] ?? "").trim();
+  const outcomes = jobs.flatMap((job, i): Outcome[] => {
     const found = new RegExp(`^${i} (\\d+) (\\d+)$`, "m").exec(statuses);
-    if (found === null)
-      throw new BatchError(batchProblem(result), result.timedOut || result.exitCode === 137);
-    return {
-      job,
-      restoreStatus: Number(found[1]),
-      saveStatus: Number(found[2]),
-      saved: streams[2 * i + 1] ?? "",
-      stderr,
-    };
+    if (found === null) return [];
+    const [restoreStatus, saveStatus] = [Number(found[1]), Number(found[2])];
+    const [stderr = "", saved = ""] = streams.slice(2 * i);
+    return [{ job, restoreStatus, saveStatus, saved, stderr: stderr.trim() }];
   });
+  if (outcomes.length === jobs.length) return outcomes;
+  const restored = jobs.filter(({ restore }, i) => {
+    return restore !== "" && new RegExp(`^${i} 0\\b`, "m").test(statuses);
+  });
+  throw new BatchError(batchProblem(jobs, result), wasEnded(result), restored);
 }
 
-function batchProblem(result: ExecResult): string {
+function batchProblem(jobs: readonly Job[], result: ExecResult): string {
+  const [statuses = "", said = ""] = result.outputs;
   if (result.startError !== "") return result.startError;
-  if (result.timedOut || result.exitCode === 137)
-    return "the tools did not end within the deadline";
-  const said = (result.outputs[1] ?? "").trim().split("\n", 1)[0] ?? "";
-  return `entering the netns failed with exit status ${result.exitCode}: ${said || "no message"}`;
+  if (!wasEnded(result)) {
+    const line = said.trim().split("\n", 1)[0] ?? "";
+    return `entering the netns failed with exit status ${result.exitCode}: ${line || "no message"}`;
+  }
+  const open = jobs.flatMap((job, i) => {
+    if (new RegExp(`^${i} \\d+ \\d+$`, "m").test(statuses)) return [];
+    const isRestored = job.restore === "" || new RegExp(`^${i} `, "m").test(statuses);
+    const program = isRestored ? job.tools.save : job.tools.restore;
+    return [`${program} (${job.backend}, ${job.family}, table ${job.table ?? "nat"})`];
+  });
+  return `${open.join(" and ")} did not end within the deadline, or was killed; run it by hand to see what it waits for`;
+}
+
+/** The batch did not end by itself: the deadline ended it, and timeout(1) with it, or somebody else did. */
+function wasEnded({ timedOut, exitCode, startError }: ExecResult): boolean {
+  return timedOut || exitCode === 137 || (exitCode === undefined && startError === "");
 }
 
 // Constant: what differs from call to call are its arguments. First, files to hide from what is run here (blanks between
 // them), which the caller gave a mount namespace for. Then for each job: file descriptor for messages (the one after
 // it is for the save's text), restore program or "", save program, table for the save or "", the file that says whether
-// there is anything to read or "", seconds to wait for the lock, restore text. A line "job restore-status save-status" goes to stdout.
+// there is anything to read or "", seconds to wait for the lock, restore text. A line "job restore-status save-status" goes to stdout,
+// and before it, as soon as it is known, "job restore-status".
 // - The save of legacy is called without -t: with it, it makes the table. The file is /proc/net/ip_tables_names: an
 //   empty one means that legacy has no table, and spares the call.
 // - The last job runs in the shell itself: a process less.
@@ -182,6 +213,7 @@ job() {
     "$3" --noflush \${7:+--wait "$7"} <<EOF >&"$2" 2>&1 || r=$?
 $8
 EOF
+    echo "$n $r"
   fi
   "$4" \${5:+-t "$5"} >&"$(($2 + 1))" 2>&"$2" || s=$?
   echo "$n $r $s"

@@ -50,9 +50,13 @@ export function compare(ruleset: Ruleset, table: Table): Drift[] {
 
 /**
  * What the other backend holds that must not be there: own chains (then the backend programmed last takes the traffic),
- * or someone else's redirects (then so does theirs or ours).
+ * or someone else's redirects (then so does theirs or ours). A table that cannot be shown may hold either.
  */
 export function compareOther(family: Family, table: Table, backend: Backend): Drift[] {
+  if (table.unverifiable !== undefined) {
+    const found = `${table.unverifiable} (${backend}, the other backend)`;
+    return [{ kind: "unverifiable", family, chain: "", expected: "", found }];
+  }
   const own = ownChains.filter((chain) => table.chains.has(chain));
   const found = [
     ...own.map((chain) => `own chain ${chain} in ${backend} as well`),

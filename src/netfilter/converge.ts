@@ -2,8 +2,15 @@
 // Serves ADD and repair. Edge: works through the client.
 import { CniError, errorCode } from "../cni/error.ts";
 import { type BackendChoice, toolsFor } from "./choice.ts";
-import { type Client, type Job, longestRestoreBytes, type Outcome, type Place } from "./client.ts";
-import { readFailure, type ToolFailure } from "./failure.ts";
+import {
+  BatchError,
+  type Client,
+  type Job,
+  longestRestoreBytes,
+  type Outcome,
+  type Place,
+} from "./client.ts";
+import { failedChain, readFailure, type ToolFailure } from "./failure.ts";
 import { plan, planFresh, planRemoval, type Transaction } from "./plan.ts";
 import { renderRestore } from "./restore.ts";
 import { parseSave, SaveSyntaxError } from "./save.ts";
@@ -22,18 +29,33 @@ export type Session = {
 /** Tries before giving up on a table that others keep changing. */
 const triesMax = 8;
 
+/** So many times the same, with nobody else at the table: no further try will do. */
+const sameMax = 3;
+
+/** Kept back for taking out again what a call that runs out of time has made. */
+const takeBackMs = 2_000;
+
+/** The table cannot be shown, so nothing about it can be proven: not a reason to write elsewhere without looking. */
+export class UnverifiableError extends CniError {}
+
 /** One family on its way to its ruleset. */
 type Progress = {
   readonly ruleset: Ruleset;
   /** What is left to do; empty once the table has been read back and is right. */
   transaction: Transaction;
-  failure: ToolFailure | undefined;
-  /** The same refusal to the same text as the time before: no try will do. */
-  stuck: boolean;
+  failure: Failure | undefined;
+  /** How often in a row the same text met the same refusal, and left the table as it was. */
+  same: number;
+  /** The transaction was planned from what we saw. */
+  looked: boolean;
+  /** Somebody else changed the table while we were at it. */
+  disturbed: boolean;
   /** The own chains were made by us, just now, where there were none. */
   created: boolean;
   changed: boolean;
 };
+
+type Failure = ToolFailure & { readonly chain: string; readonly isUnverifiable?: true };
 
 /** What converging did. */
 export type Converged = {
@@ -62,16 +84,19 @@ export async function converge(
       ruleset,
       transaction,
       failure: undefined,
-      stuck: false,
+      same: 0,
+      looked: false,
+      disturbed: false,
       created: false,
       changed: false,
     };
   });
+  let tries = 1;
   try {
     const looked = await tryOnce(session, all, looks);
-    for (let tries = 2; !all.every(isDone); tries++) {
-      if (tries > triesMax || session.remainingMs() < 100) throw gaveUp(session, all, tries - 1);
-      if (tries > 2) await session.sleep(jitterMs(tries));
+    for (; !all.every(isDone); tries++) {
+      if (tries === triesMax || session.remainingMs() < 100) throw gaveUp(session, all, tries);
+      if (tries > 1) await session.sleep(jitterMs(tries));
       await tryOnce(session, all, []);
     }
     const families = (some: readonly Progress[]) => some.map(({ ruleset }) => ruleset.family);
@@ -82,7 +107,9 @@ export async function converge(
     };
   } catch (error) {
     await takeBack(session, all);
-    throw error;
+    // Out of time: what kept us before says more than where we were when it ran out.
+    const isKnown = all.some(({ failure }) => failure !== undefined);
+    throw error instanceof BatchError && isKnown ? gaveUp(session, all, tries) : error;
   }
 }
 
@@ -95,7 +122,7 @@ async function tryOnce(
   const jobs = open.map(({ ruleset, transaction }) =>
     restoreJob(session.choice, ruleset.family, transaction),
   );
-  const outcomes = await session.client(session.place, [...jobs, ...looks], session.remainingMs());
+  const outcomes = await runAll(session, open, [...jobs, ...looks]);
   for (const [i, progress] of open.entries()) {
     const outcome = outcomes[i];
     if (outcome !== undefined) advance(progress, outcome);
@@ -105,33 +132,71 @@ async function tryOnce(
   return outcomes.slice(open.length);
 }
 
+async function runAll(
+  session: Session,
+  open: readonly Progress[],
+  jobs: readonly Job[],
+): Promise<Outcome[]> {
+  const left = session.remainingMs();
+  try {
+    return await session.client(session.place, jobs, left - Math.min(takeBackMs, left / 4));
+  } catch (error) {
+    const restored = error instanceof BatchError ? error.restored : [];
+    for (const progress of open) {
+      const isRestored = restored.some(({ family }) => family === progress.ruleset.family);
+      progress.created ||= isRestored && isFresh(progress.transaction);
+    }
+    throw error;
+  }
+}
+
 function advance(progress: Progress, outcome: Outcome): void {
-  const fresh = progress.transaction[0]?.do === "create-chain";
-  const before = progress.failure;
+  const { transaction, failure: before, looked } = progress;
+  const fresh = isFresh(transaction);
   if (outcome.restoreStatus === 0) {
     progress.changed = true;
     progress.created ||= fresh;
   }
   const table = readTable(outcome);
-  if (!(table instanceof Error)) progress.transaction = plan(progress.ruleset, table);
+  if (!(table instanceof Error)) {
+    progress.transaction = planFor(progress.ruleset, table);
+    progress.looked = true;
+  }
   progress.failure = failureOf(outcome, table, fresh);
-  progress.stuck = before !== undefined && progress.failure?.said === before.said;
+  if (progress.failure === undefined) {
+    // Loaded, and not there when we looked.
+    progress.disturbed ||= outcome.restoreStatus === 0 && progress.transaction.length > 0;
+    progress.same = 0;
+    return;
+  }
+  const unchanged = renderRestore(transaction) === renderRestore(progress.transaction);
+  progress.disturbed ||= looked && !unchanged;
+  progress.same = progress.failure.said === before?.said && unchanged ? progress.same + 1 : 1;
+}
+
+// Where nothing of ours is, the text that refuses to meet anything of ours: what it makes is known to be of our making.
+function planFor(ruleset: Ruleset, table: Table): Transaction {
+  const names = ruleset.chains.map(({ name }) => name);
+  return holdsAny(table, names) ? plan(ruleset, table) : planFresh(ruleset);
+}
+
+function isFresh(transaction: Transaction): boolean {
+  return transaction[0]?.do === "create-chain";
 }
 
 // A refusal of the first text because our chains are there already is what that text is for.
-function failureOf(
-  outcome: Outcome,
-  table: Table | Error,
-  fresh: boolean,
-): ToolFailure | undefined {
-  if (table instanceof Error) return { kind: "unknown", said: table.message, advice: "" };
+function failureOf(outcome: Outcome, table: Table | Error, fresh: boolean): Failure | undefined {
+  const { restoreStatus, saveStatus, stderr } = outcome;
+  const chain = failedChain(stderr);
+  if (saveStatus !== 0) return { ...readFailure(restoreStatus || saveStatus, stderr), chain };
+  if (table instanceof Error) return { kind: "unknown", said: table.message, advice: "", chain };
   if (table.unverifiable !== undefined) {
-    return { kind: "unsupported", said: table.unverifiable, advice: nativeAdvice };
+    const said = table.unverifiable;
+    return { kind: "unsupported", said, advice: nativeAdvice, chain, isUnverifiable: true };
   }
-  if (outcome.saveStatus !== 0) return readFailure(outcome.saveStatus, outcome.stderr);
-  if (outcome.restoreStatus === 0) return undefined;
+  if (restoreStatus === 0) return undefined;
   if (fresh && holdsAny(table, ownNames(outcome.job.restore))) return undefined;
-  return readFailure(outcome.restoreStatus, outcome.stderr);
+  return { ...readFailure(restoreStatus, stderr), chain };
 }
 
 const nativeAdvice =
@@ -158,8 +223,9 @@ function isDone({ transaction, failure }: Progress): boolean {
   return transaction.length === 0 && failure === undefined;
 }
 
-function isRefused({ failure, stuck }: Progress): boolean {
-  return failure?.kind === "unsupported" || (failure?.kind === "unknown" && stuck);
+function isRefused({ failure, same, disturbed }: Progress): boolean {
+  if (failure?.kind === "unsupported") return true;
+  return failure?.kind === "unknown" && same >= sameMax && !disturbed;
 }
 
 /** A job that writes a transaction and reads the table back. */
@@ -198,27 +264,42 @@ function asTable(ruleset: Ruleset): Table {
   return { chains: new Map([...own, ...hooks]) };
 }
 
-function rejected(choice: BackendChoice, { ruleset, failure }: Progress): CniError {
-  const tool = toolsFor(choice, ruleset.family).restore;
-  return new CniError(
+function rejected(choice: BackendChoice, progress: Progress): CniError {
+  const { failure } = progress;
+  const kind = failure?.isUnverifiable === true ? UnverifiableError : CniError;
+  return new kind(
     errorCode.restoreRejected,
-    `${tool} (${choice.backend}, ${ruleset.family}, table nat) failed: ${failure?.said ?? ""}`,
+    `${placeOf(choice, progress)} failed: ${failure?.said ?? ""}`,
     { details: failure?.advice || "see the tool's message; nothing of ours is left half-way" },
   );
 }
 
 function gaveUp(session: Session, all: readonly Progress[], tries: number): CniError {
   const open = all.filter((progress) => !isDone(progress));
-  const families = open.map(({ ruleset }) => ruleset.family).join(" and ");
-  const said = open.flatMap(({ failure }) => (failure === undefined ? [] : [failure.said]))[0];
+  const places = open.map((progress) => placeOf(session.choice, progress)).join(" and ");
+  const failure = open.find((progress) => progress.failure !== undefined)?.failure;
+  if (failure === undefined) {
+    return new CniError(
+      errorCode.tryAgainLater,
+      `${places}: the rules did not stay as written in ${tries} tries`,
+      { details: "another program keeps changing the rules in this netns; find and stop it" },
+    );
+  }
   return new CniError(
     errorCode.tryAgainLater,
-    `the ${families} nat table did not hold still in ${tries} tries (${session.choice.backend})`,
-    { details: said ?? "another program keeps changing the rules in this netns; find and stop it" },
+    `${places} failed in ${tries} tries: ${failure.said}`,
+    { details: failure.advice || "another program keeps changing the rules in this netns" },
   );
+}
+
+// Which program, on what: `/usr/sbin/iptables-nft-restore (nft, ipv4, table nat, chain OUTPUT)`.
+function placeOf(choice: BackendChoice, { ruleset, failure }: Progress): string {
+  const { family } = ruleset;
+  const chain = failure === undefined || failure.chain === "" ? "" : `, chain ${failure.chain}`;
+  return `${toolsFor(choice, family).restore} (${choice.backend}, ${family}, table nat${chain})`;
 }
 
 // Grows with the tries; random, so that two who are in each other's way do not meet again.
 function jitterMs(tries: number): number {
-  return Math.random() * 20 * 2 ** Math.min(tries, 5);
+  return Math.random() * 40 * 2 ** Math.min(tries, 4);
 }

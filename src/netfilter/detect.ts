@@ -13,6 +13,8 @@ export type Decision = {
   readonly reason: string;
   /** Made without a hint, by trial only: a hint that shows later wins, until the first pod is set. */
   readonly provisional: boolean;
+  /** The hints are in both backends, so one of them is stale. */
+  readonly doubtful?: boolean | undefined;
 };
 
 /** What a detection looks with. */
@@ -45,6 +47,7 @@ export async function findHint(detecting: Detecting): Promise<Decision | undefin
     backend,
     reason: `the kubelet's hint chains are in ${backend}${both}`,
     provisional: false,
+    ...(found.length > 1 ? { doubtful: true } : {}),
   };
 }
 
@@ -95,7 +98,8 @@ async function refusalOf(
     await converge({ client, place: "scratch", choice, remainingMs, sleep }, rulesets);
     return undefined;
   } catch (error) {
-    if (!(error instanceof CniError)) throw error;
+    // A lock, or no time left, says nothing about the backend (istio#58507).
+    if (!(error instanceof CniError && error.code === errorCode.restoreRejected)) throw error;
     return error.details === "" ? error.message : `${error.message} (${error.details})`;
   }
 }

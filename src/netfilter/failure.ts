@@ -39,10 +39,15 @@ const patterns: readonly Pattern[] = [
     advice: "root with CAP_NET_ADMIN is needed; with SELinux, look for a denial",
   },
   {
-    text: /extension (\S+) revision \d+ not supported|couldn't load (?:match|target) .?(\w+)/i,
+    text: /extension (\S+) revision \d+ not supported/i,
     kind: "unsupported",
     advice:
       "the kernel lacks this match or target: modprobe xt_<name>, or reboot after a kernel update",
+  },
+  {
+    text: /couldn't load (?:match|target) .?(\w+)/i,
+    kind: "unsupported",
+    advice: "the node's iptables has no extension <name>: install all of iptables",
   },
   {
     text: /can't initialize ip6?tables table|unable to initialize table|table does not exist|do you need to insmod/i,
@@ -65,12 +70,19 @@ export function readFailure(status: number, stderr: string): ToolFailure {
     return { kind: "unsupported", said, advice: "the program cannot be run: install iptables" };
   }
   const known = patterns.find(({ text }) => text.test(stderr));
-  return { kind: known?.kind ?? "unknown", said, advice: known?.advice ?? "" };
+  const name = known?.text.exec(stderr)?.[1] ?? "";
+  const advice = known?.advice.replace("<name>", name) ?? "";
+  return { kind: known?.kind ?? "unknown", said, advice };
 }
 
-// Warnings come first and are not why it failed; nor does the line say so that nft puts ahead of the kernel's answer:
-// `iptables-nft-restore v1.8.9 (nf_tables):`.
+/** The chain that the tool names in its message; "" where it names none. */
+export function failedChain(stderr: string): string {
+  return /\b[Cc]hain '?([A-Z][\w-]*)/.exec(stderr)?.[1] ?? "";
+}
+
+// Warnings come first and are not why it failed; nor do modprobe's complaint, or the line that nft puts ahead of the
+// kernel's answer: `iptables-nft-restore v1.8.9 (nf_tables):`.
 function firstLine(stderr: string): string {
   const lines = stderr.split("\n").map((line) => line.trim());
-  return lines.find((line) => !/^(#.*|\S+ v\S+ \(\w+\):)?$/.test(line)) ?? "";
+  return lines.find((line) => !/^(#.*|modprobe: .*|\S+ v\S+ \(\w+\):)?$/.test(line)) ?? "";
 }
