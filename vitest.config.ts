@@ -1,4 +1,5 @@
-// The test levels: pure needs nothing, netns needs root and a kernel, runtime needs the built executable.
+// The test levels: pure needs nothing, netns needs root and a kernel, runtime needs the built executable,
+// cluster needs Kubernetes' programs as well (npm run setup builds them).
 import { defineConfig } from "vitest/config";
 
 const level = (name: string, include: string[], serial: boolean) => ({
@@ -11,6 +12,18 @@ const level = (name: string, include: string[], serial: boolean) => ({
   },
 });
 
+// One worker for all its files: they share a cluster, which takes its time to come up.
+const cluster = {
+  test: {
+    name: "cluster",
+    include: ["test/cluster/**/*.test.ts"],
+    fileParallelism: false,
+    isolate: false,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+  },
+};
+
 export default defineConfig({
   test: {
     reporters: process.env["CI"] ? ["default", "./test/lab/closing-line.ts"] : ["default"],
@@ -22,6 +35,7 @@ export default defineConfig({
       ),
       level("netns", ["test/netns/**/*.test.ts"], true),
       level("runtime", ["test/runtime/**/*.test.ts"], true),
+      cluster,
     ],
   },
 });

@@ -1,9 +1,16 @@
-// Brings a Debian machine to working order: node build/setup.mjs [--only demo]. Quick when nothing is missing.
+// Brings a Debian machine to working order: node build/setup.mjs [--only demo|old-cluster]. Quick when nothing is missing.
 // It runs before there are any packages, on whatever Node the machine has (18 or later).
 import { aptStep, hostPackages, runtimePackages } from "./setup/apt.mjs";
 import { goPrograms, goStep, kubernetesStep } from "./setup/go.mjs";
 import { npmStep } from "./setup/npm.mjs";
-import { bin, cniPluginsDir, containerdDir, versions } from "./setup/paths.mjs";
+import {
+  bin,
+  cniPluginsDir,
+  containerdDir,
+  kubernetesDir,
+  oldKubernetesDir,
+  versions,
+} from "./setup/paths.mjs";
 import { CommandFailure } from "./setup/run.mjs";
 
 /**
@@ -60,7 +67,17 @@ const testSteps = [
     module: "sigs.k8s.io/cri-tools",
     packages: ["cmd/crictl"],
   }),
-  kubernetesStep,
+  kubernetesStep({ name: "Kubernetes", version: versions.kubernetes, dir: kubernetesDir }),
+];
+
+// What old nodes have, beside all that the tests need: not for CI.
+const oldClusterSteps = [
+  ...testSteps,
+  kubernetesStep({
+    name: "old Kubernetes",
+    version: versions.oldKubernetes,
+    dir: oldKubernetesDir,
+  }),
 ];
 
 /** @param {string[]} names */
@@ -112,10 +129,18 @@ const setUp = (steps) => {
 
 /** @param {string[]} args */
 const stepsFor = (args) => {
-  if (args.length === 0) return testSteps;
-  return args.join(" ") === "--only demo" ? demoSteps : undefined;
+  switch (args.join(" ")) {
+    case "":
+      return testSteps;
+    case "--only demo":
+      return demoSteps;
+    case "--only old-cluster":
+      return oldClusterSteps;
+    default:
+      return undefined;
+  }
 };
 
 const steps = stepsFor(process.argv.slice(2));
-if (steps === undefined) console.error("usage: node build/setup.mjs [--only demo]");
+if (steps === undefined) console.error("usage: node build/setup.mjs [--only demo|old-cluster]");
 process.exitCode = steps === undefined ? 2 : setUp(steps);

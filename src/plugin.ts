@@ -13,11 +13,20 @@ import { readStdin, writeAll } from "./stdio.ts";
 import { warmUp } from "./warm.ts";
 
 async function main(): Promise<void> {
+  hideStreams();
   const { exitCode, stdout, stderr } = await run({ env: process.env, readStdin }, makeDeps());
   if (stderr !== "") writeAll(2, stderr);
   writeAll(1, stdout);
   // All is written; there is nothing to wait for that a runtime should wait for.
   process.exit(exitCode);
+}
+
+// Node makes process.stdin and its like when they are first looked at, and execa looks at them for each pipe beyond the
+// third: a millisecond for what nobody uses.
+function hideStreams(): void {
+  for (const name of ["stdin", "stdout", "stderr"]) {
+    Object.defineProperty(process, name, { value: undefined });
+  }
 }
 
 // At run time, also from a snapshot: nothing of the machine that built it may be in here.

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { basename, delimiter, dirname, join } from "node:path";
 import { aptInstall } from "./apt.mjs";
-import { cacheDir, checkout, goBinDir, kubernetesDir, versions } from "./paths.mjs";
+import { cacheDir, checkout, goBinDir, versions } from "./paths.mjs";
 import { ask, run } from "./run.mjs";
 
 /** @typedef {import("../setup.mjs").Step} Step */
@@ -126,18 +126,19 @@ const kubernetesPrograms = [
   "kubectl",
 ];
 
-/** @type {Step} */
-export const kubernetesStep = {
-  name: "Kubernetes",
-  missing: () => kubernetesPrograms.filter((program) => !existsSync(join(kubernetesDir, program))),
+/**
+ * @param {{name: string, version: string, dir: string}} release
+ * @returns {Step}
+ */
+export const kubernetesStep = ({ name, version, dir }) => ({
+  name,
+  missing: () => kubernetesPrograms.filter((program) => !existsSync(join(dir, program))),
   install: () => {
     const script = join(checkout, "build/cluster.sh");
-    const path = [dirname(goCommand()), process.env["PATH"]].filter((dir) => dir !== ".");
-    appear(kubernetesDir, (work) =>
-      run(["bash", script, work, versions.kubernetes, ...kubernetesPrograms], {
-        PATH: path.join(delimiter),
-      }),
+    const path = [dirname(goCommand()), process.env["PATH"]].filter((part) => part !== ".");
+    appear(dir, (work) =>
+      run(["bash", script, work, version, ...kubernetesPrograms], { PATH: path.join(delimiter) }),
     );
   },
   advice: "build/cluster.sh DIR VERSION PROGRAM... can be run by hand; it needs jq and about 4 GB",
-};
+});

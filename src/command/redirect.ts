@@ -25,8 +25,6 @@ type Work = { readonly netns: Netns; readonly rulesets: readonly Ruleset[] };
  */
 export async function redirect(call: Call, work: Work): Promise<Redirected> {
   const wanted = work.rulesets.map(({ family }) => family);
-  const nss = call.deps.nssMask();
-  if (nss.length > 0) call.log.info({ nss }, "hidden from the tools, which would ask the network");
   const chosen = await chooseBackend(call, wanted);
   try {
     return await redirectThrough(call, work, chosen);
@@ -73,7 +71,8 @@ async function redirectThrough(call: Call, work: Work, chosen: Chosen): Promise<
   const other = otherThan(choice.backend);
   const looks = await looksInto(call, other, work.rulesets);
   const session = sessionOf(call, work.netns, choice);
-  const { written, created, looked } = await converge(session, work.rulesets, looks);
+  const { written, created, looked, unmasked } = await converge(session, work.rulesets, looks);
+  tellNss(call, unmasked === true);
   remember(call, choice.backend);
   const strays = looked.filter((outcome) => holdsOwn(call, outcome)).map(({ job }) => job.family);
   if (strays.length === 0) return { choice, changed: written };
@@ -88,6 +87,12 @@ async function redirectThrough(call: Call, work: Work, chosen: Chosen): Promise<
   const cleaned = await removeOwn(sessionOf(call, work.netns, left), wanted, ownChains);
   call.log.info({ kept: kept.backend, cleaned: left.backend }, "own chains were in both backends");
   return { choice: kept, changed: [...new Set([...written, ...cleaned])] };
+}
+
+function tellNss({ deps, log }: Call, unmasked: boolean): void {
+  const nss = deps.nssMask();
+  if (unmasked) log.warn({ nss }, "could not be hidden from the tools, which may ask the network");
+  else if (nss.length > 0) log.info({ nss }, "hidden from the tools, which would ask the network");
 }
 
 // What others have there is only reported.

@@ -24,6 +24,8 @@ export type Outcome = {
   readonly saveStatus: number;
   readonly saved: string;
   readonly stderr: string;
+  /** Nothing could be hidden from the tools, so they may have asked the network for users (see nssMask). */
+  readonly unmasked?: true;
 };
 
 /** Where the tools work: in a pod's netns, in an empty one that ends with the batch, or on the node itself (to read). */
@@ -69,7 +71,10 @@ export function makeClient(host: Host): Client {
     // Where a mount namespace is refused (SELinux), users that are looked up slowly are better than none (istio#48746).
     const isRefused = mask.length > 0 && first.outputs[0] === "" && !wasEnded(first);
     const outcomes = readOutcomes(ordered, isRefused ? await runBatch(host, batch, []) : first);
-    return jobs.flatMap((job) => outcomes.filter((outcome) => outcome.job === job));
+    const told = isRefused ? { unmasked: true as const } : {};
+    return jobs.flatMap((job) =>
+      outcomes.filter((outcome) => outcome.job === job).map((outcome) => ({ ...outcome, ...told })),
+    );
   };
 }
 
@@ -79,10 +84,14 @@ type Batch = {
   readonly timeoutMs: number;
 };
 
-function runBatch(host: Host, batch: Batch, mask: readonly string[]): Promise<ExecResult> {
-  const { place, jobs, timeoutMs } = batch;
+async function runBatch(
+  host: Host,
+  { place, jobs, timeoutMs }: Batch,
+  mask: readonly string[],
+): Promise<ExecResult> {
   const wait = lockWaitSeconds(timeoutMs);
-  return host.exec({
+  const began = performance.now();
+  const result = await host.exec({
     argv: [
       ...limited(host, timeoutMs, [...entering(host, place), ...unsharing(host, mask), "/bin/sh"]),
       "-c",
@@ -96,6 +105,9 @@ function runBatch(host: Host, batch: Batch, mask: readonly string[]): Promise<Ex
     // The child has a deadline of its own; this one is for a child that does not keep it.
     timeoutMs: timeoutMs + 1_000,
   });
+  // timeout(1) goes down with the group that it ends, and so cannot tell.
+  const isLate = performance.now() - began >= limitSeconds(timeoutMs) * 1_000;
+  return { ...result, timedOut: result.timedOut || isLate };
 }
 
 // `timeout` heads the child's process group and ends all of it, also when the plugin itself was killed meanwhile.
@@ -104,13 +116,17 @@ function limited(
   timeoutMs: number,
   command: readonly string[],
 ): [string, ...string[]] {
-  // timeout(1) takes 0 for no limit at all.
-  const seconds = String(Math.max(1, Math.ceil(timeoutMs / 1_000)));
+  const seconds = String(limitSeconds(timeoutMs));
   const timeout = find("timeout");
   const [first = "/bin/sh", ...rest] = command;
   return timeout === undefined
     ? [first, ...rest]
     : [timeout, "-s", "KILL", seconds, first, ...rest];
+}
+
+// timeout(1) takes 0 for no limit at all, and some take no fractions.
+function limitSeconds(timeoutMs: number): number {
+  return Math.max(1, Math.ceil(timeoutMs / 1_000));
 }
 
 function entering(host: Host, place: Place): string[] {
@@ -189,10 +205,13 @@ function batchProblem(jobs: readonly Job[], result: ExecResult): string {
     const program = isRestored ? job.tools.save : job.tools.restore;
     return [`${program} (${job.backend}, ${job.family}, table ${job.table ?? "nat"})`];
   });
-  return `${open.join(" and ")} did not end within the deadline, or was killed; run it by hand to see what it waits for`;
+  const how = result.exitCode === undefined && !result.timedOut ? "was killed" : tooLate;
+  return `${open.join(" and ")} ${how}`;
 }
 
-/** The batch did not end by itself: the deadline ended it, and timeout(1) with it, or somebody else did. */
+const tooLate = "did not end within the deadline; run it by hand to see what it waits for";
+
+/** The batch did not end by itself: the deadline ended it, or somebody did. */
 function wasEnded({ timedOut, exitCode, startError }: ExecResult): boolean {
   return timedOut || exitCode === 137 || (exitCode === undefined && startError === "");
 }
@@ -218,7 +237,7 @@ EOF
   "$4" \${5:+-t "$5"} >&"$(($2 + 1))" 2>&"$2" || s=$?
   echo "$n $r $s"
 }
-for file in $1; do mount --bind /dev/null "$file"; done
+for file in $1; do mount --bind /dev/null "$file" || exit 1; done
 shift
 n=0
 while [ $# -ge 7 ]; do

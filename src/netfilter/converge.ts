@@ -10,11 +10,12 @@ import {
   type Outcome,
   type Place,
 } from "./client.ts";
-import { failedChain, readFailure, type ToolFailure } from "./failure.ts";
-import { plan, planFresh, planRemoval, type Transaction } from "./plan.ts";
+import { readFailure } from "./failure.ts";
+import { planRemoval, type Transaction } from "./plan.ts";
+import { advance, begin, isDone, isFresh, isRefused, type Progress } from "./progress.ts";
 import { renderRestore } from "./restore.ts";
 import { parseSave, SaveSyntaxError } from "./save.ts";
-import { type Family, holdsAny, type Ruleset, type Table } from "./table.ts";
+import type { Family, Ruleset, Table } from "./table.ts";
 
 /** Where, with what, and in what time work is done. */
 export type Session = {
@@ -29,33 +30,11 @@ export type Session = {
 /** Tries before giving up on a table that others keep changing. */
 const triesMax = 8;
 
-/** So many times the same, with nobody else at the table: no further try will do. */
-const sameMax = 3;
-
 /** Kept back for taking out again what a call that runs out of time has made. */
 const takeBackMs = 2_000;
 
 /** The table cannot be shown, so nothing about it can be proven: not a reason to write elsewhere without looking. */
 export class UnverifiableError extends CniError {}
-
-/** One family on its way to its ruleset. */
-type Progress = {
-  readonly ruleset: Ruleset;
-  /** What is left to do; empty once the table has been read back and is right. */
-  transaction: Transaction;
-  failure: Failure | undefined;
-  /** How often in a row the same text met the same refusal, and left the table as it was. */
-  same: number;
-  /** The transaction was planned from what we saw. */
-  looked: boolean;
-  /** Somebody else changed the table while we were at it. */
-  disturbed: boolean;
-  /** The own chains were made by us, just now, where there were none. */
-  created: boolean;
-  changed: boolean;
-};
-
-type Failure = ToolFailure & { readonly chain: string; readonly isUnverifiable?: true };
 
 /** What converging did. */
 export type Converged = {
@@ -65,6 +44,8 @@ export type Converged = {
   readonly created: readonly Family[];
   /** What came of the jobs that were only to look. */
   readonly looked: readonly Outcome[];
+  /** The tools may have asked the network for users. */
+  readonly unmasked?: true;
 };
 
 /**
@@ -77,20 +58,7 @@ export async function converge(
   rulesets: readonly Ruleset[],
   looks: readonly Job[] = [],
 ): Promise<Converged> {
-  // The first try does not look: on a fresh netns that is all it takes, and elsewhere (-N) nothing happens but the look.
-  const all = rulesets.map((ruleset): Progress => {
-    const transaction = planFresh(ruleset);
-    return {
-      ruleset,
-      transaction,
-      failure: undefined,
-      same: 0,
-      looked: false,
-      disturbed: false,
-      created: false,
-      changed: false,
-    };
-  });
+  const all = rulesets.map(begin);
   let tries = 1;
   try {
     const looked = await tryOnce(session, all, looks);
@@ -104,6 +72,7 @@ export async function converge(
       written: families(all.filter(({ changed }) => changed)),
       created: families(all.filter(({ created }) => created)),
       looked,
+      ...(all.some(({ unmasked }) => unmasked) ? { unmasked: true } : {}),
     };
   } catch (error) {
     await takeBack(session, all);
@@ -125,7 +94,7 @@ async function tryOnce(
   const outcomes = await runAll(session, open, [...jobs, ...looks]);
   for (const [i, progress] of open.entries()) {
     const outcome = outcomes[i];
-    if (outcome !== undefined) advance(progress, outcome);
+    if (outcome !== undefined) advance(progress, outcome, readTable(outcome));
   }
   const refused = open.find(isRefused);
   if (refused !== undefined) throw rejected(session.choice, refused);
@@ -150,62 +119,6 @@ async function runAll(
   }
 }
 
-function advance(progress: Progress, outcome: Outcome): void {
-  const { transaction, failure: before, looked } = progress;
-  const fresh = isFresh(transaction);
-  if (outcome.restoreStatus === 0) {
-    progress.changed = true;
-    progress.created ||= fresh;
-  }
-  const table = readTable(outcome);
-  if (!(table instanceof Error)) {
-    progress.transaction = planFor(progress.ruleset, table);
-    progress.looked = true;
-  }
-  progress.failure = failureOf(outcome, table, fresh);
-  if (progress.failure === undefined) {
-    // Loaded, and not there when we looked.
-    progress.disturbed ||= outcome.restoreStatus === 0 && progress.transaction.length > 0;
-    progress.same = 0;
-    return;
-  }
-  const unchanged = renderRestore(transaction) === renderRestore(progress.transaction);
-  progress.disturbed ||= looked && !unchanged;
-  progress.same = progress.failure.said === before?.said && unchanged ? progress.same + 1 : 1;
-}
-
-// Where nothing of ours is, the text that refuses to meet anything of ours: what it makes is known to be of our making.
-function planFor(ruleset: Ruleset, table: Table): Transaction {
-  const names = ruleset.chains.map(({ name }) => name);
-  return holdsAny(table, names) ? plan(ruleset, table) : planFresh(ruleset);
-}
-
-function isFresh(transaction: Transaction): boolean {
-  return transaction[0]?.do === "create-chain";
-}
-
-// A refusal of the first text because our chains are there already is what that text is for.
-function failureOf(outcome: Outcome, table: Table | Error, fresh: boolean): Failure | undefined {
-  const { restoreStatus, saveStatus, stderr } = outcome;
-  const chain = failedChain(stderr);
-  if (saveStatus !== 0) return { ...readFailure(restoreStatus || saveStatus, stderr), chain };
-  if (table instanceof Error) return { kind: "unknown", said: table.message, advice: "", chain };
-  if (table.unverifiable !== undefined) {
-    const said = table.unverifiable;
-    return { kind: "unsupported", said, advice: nativeAdvice, chain, isUnverifiable: true };
-  }
-  if (restoreStatus === 0) return undefined;
-  if (fresh && holdsAny(table, ownNames(outcome.job.restore))) return undefined;
-  return { ...readFailure(restoreStatus, stderr), chain };
-}
-
-const nativeAdvice =
-  "rules written by nft itself stand in the nat table, so iptables cannot show it; remove them or use another table";
-
-function ownNames(restore: string): string[] {
-  return [...restore.matchAll(/^-N (\S+)$/gm)].map(([, name]) => name ?? "");
-}
-
 /** The table that a job read, or why it could not be read. */
 export function readTable(outcome: Outcome): Table | Error {
   if (outcome.saveStatus !== 0) {
@@ -217,15 +130,6 @@ export function readTable(outcome: Outcome): Table | Error {
     if (error instanceof SaveSyntaxError) return error;
     throw error;
   }
-}
-
-function isDone({ transaction, failure }: Progress): boolean {
-  return transaction.length === 0 && failure === undefined;
-}
-
-function isRefused({ failure, same, disturbed }: Progress): boolean {
-  if (failure?.kind === "unsupported") return true;
-  return failure?.kind === "unknown" && same >= sameMax && !disturbed;
 }
 
 /** A job that writes a transaction and reads the table back. */
@@ -258,12 +162,6 @@ async function takeBack(session: Session, all: readonly Progress[]): Promise<voi
   }
 }
 
-function asTable(ruleset: Ruleset): Table {
-  const own = ruleset.chains.map(({ name, rules }) => [name, rules] as const);
-  const hooks = ruleset.chains.map(({ hook, jump }) => [hook, [jump]] as const);
-  return { chains: new Map([...own, ...hooks]) };
-}
-
 function rejected(choice: BackendChoice, progress: Progress): CniError {
   const { failure } = progress;
   const kind = failure?.isUnverifiable === true ? UnverifiableError : CniError;
@@ -292,11 +190,18 @@ function gaveUp(session: Session, all: readonly Progress[], tries: number): CniE
   );
 }
 
+function asTable(ruleset: Ruleset): Table {
+  const own = ruleset.chains.map(({ name, rules }) => [name, rules] as const);
+  const hooks = ruleset.chains.map(({ hook, jump }) => [hook, [jump]] as const);
+  return { chains: new Map([...own, ...hooks]) };
+}
+
 // Which program, on what: `/usr/sbin/iptables-nft-restore (nft, ipv4, table nat, chain OUTPUT)`.
 function placeOf(choice: BackendChoice, { ruleset, failure }: Progress): string {
   const { family } = ruleset;
-  const chain = failure === undefined || failure.chain === "" ? "" : `, chain ${failure.chain}`;
-  return `${toolsFor(choice, family).restore} (${choice.backend}, ${family}, table nat${chain})`;
+  const { program, chain } = failure ?? { program: toolsFor(choice, family).restore, chain: "" };
+  const inChain = chain === "" ? "" : `, chain ${chain}`;
+  return `${program} (${choice.backend}, ${family}, table nat${inChain})`;
 }
 
 // Grows with the tries; random, so that two who are in each other's way do not meet again.

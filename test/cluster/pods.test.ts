@@ -6,7 +6,7 @@ import { until } from "../runtime/cri/until.ts";
 import { kubectl, setChain } from "./lab/cluster.ts";
 import { chain, dualNetwork, ipv4Network, test } from "./lab/level.ts";
 import { podManifest } from "./lab/manifest.ts";
-import { apply, applyPod, deleteAll, eventsOf, podNamed, waitForPods } from "./lab/pods.ts";
+import { apply, applyPod, deleteAll, eventsOf, runningPods, waitForPods } from "./lab/pods.ts";
 import { release } from "./lab/release.ts";
 
 test("ADD redirects a pod when its annotations say that it is meshed", async ({ cluster }) => {
@@ -71,7 +71,7 @@ test("twenty pods have their rules when they are applied at once", async ({ clus
   );
   await waitForPods(cluster, names);
 
-  const pods = await Promise.all(names.map((name) => podNamed(cluster, name)));
+  const pods = await runningPods(cluster, names);
   expect(pods.map(({ netns }) => rulesIn(cluster.box, netns))).toEqual(names.map(() => redirected));
 });
 
@@ -111,7 +111,10 @@ test("the node is not ready, in our words, while STATUS fails", async ({ cluster
   await setChain(cluster, chain(cluster, { name: "slc-broken", sluice }));
 
   const broken = await until(
-    async () => ((await readiness()).includes(kubeconfig) ? await readiness() : undefined),
+    async () => {
+      const seen = await readiness();
+      return seen.includes(kubeconfig) ? seen : undefined;
+    },
     () => "a node that is not ready",
   );
   expect(broken).toMatch(

@@ -1,5 +1,8 @@
 // Requests in the cluster, with HAProxy in the place of the mesh's proxy: what the rules are for.
+import { existsSync } from "node:fs";
 import { expect } from "vitest";
+import { gateway } from "../runtime/cri/chain.ts";
+import { need } from "../runtime/cri/need.ts";
 import { until } from "../runtime/cri/until.ts";
 import { type Cluster, kubectl } from "./lab/cluster.ts";
 import { page } from "./lab/images.ts";
@@ -12,9 +15,7 @@ test("a request goes through both sidecars when one pod asks another", async ({ 
   const client = await applyPod(cluster, "client", { sidecar: true });
   const target = `${server.ips[0]}:${webPort}`;
 
-  expect(await execIn(cluster, "client", ["wget", "-q", "-O", "-", `http://${target}/`])).toBe(
-    page,
-  );
+  expect(await get(cluster, target)).toBe(page);
 
   const out = await hop(cluster, "client", (line) => line.to === target);
   const into = await hop(cluster, "server", (line) => line.from === out.onward);
@@ -25,26 +26,46 @@ test("a request goes through both sidecars when one pod asks another", async ({ 
   expect(into).toMatchObject({ side: "inbound", to: target });
 });
 
-test("a request goes through both sidecars when a pod asks a Service", async ({ cluster }) => {
+test("a request goes through both sidecars when a pod asks a Service", async ({
+  cluster,
+  skip,
+}) => {
+  const hasBridgeNetfilter = existsSync("/proc/sys/net/bridge");
+  need(skip, hasBridgeNetfilter ? undefined : "kube-proxy needs the kernel's br_netfilter");
   const server = await applyPod(cluster, "server", { sidecar: true, serves: true });
   await applyPod(cluster, "client", { sidecar: true });
   await apply(cluster, [serviceManifest("server", 80)]);
   const ip = await kubectl(cluster, ["get", "service", "server", "-o=jsonpath={.spec.clusterIP}"]);
-  const ask = ["wget", "-q", "-O", "-", `http://${ip}/`];
   // kube-proxy hears of the Service a moment later.
   const answer = await until(
-    () => execIn(cluster, "client", ask).catch(() => undefined),
+    () => get(cluster, `${ip}:80`).catch(() => undefined),
     () => `an answer from ${ip}`,
   );
 
   expect(answer).toBe(page);
-  const into = await hop(
-    cluster,
-    "server",
-    ({ to, from }) => to === `${server.ips[0]}:${webPort}` && from.startsWith("10.214."),
-  );
-  expect(into).toMatchObject({ side: "inbound" });
+  const into = await hop(cluster, "server", ({ from }) => !from.startsWith(`${gateway}:`));
+  const out = await hop(cluster, "client", ({ onward }) => onward === into.from);
+  expect(out).toMatchObject({ side: "outbound", to: `${ip}:80` });
+  expect(into).toMatchObject({ side: "inbound", to: `${server.ips[0]}:${webPort}` });
 });
+
+test("the kubelet's probe goes through the sidecar when it asks a meshed pod", async ({
+  cluster,
+}) => {
+  const { ips } = await applyPod(cluster, "server", { sidecar: true, serves: true });
+
+  const probe = await hop(cluster, "server", () => true);
+  expect(probe).toMatchObject({
+    side: "inbound",
+    from: expect.stringMatching(`^${gateway}:`),
+    to: `${ips[0]}:${webPort}`,
+  });
+});
+
+/** The app's answer to a request from inside a pod. */
+async function get(cluster: Cluster, target: string): Promise<string> {
+  return await execIn(cluster, "client", ["wget", "-q", "-O", "-", `http://${target}/`]);
+}
 
 /** One line of a sidecar's log. Addresses are `ip:port`. */
 type Hop = {

@@ -78,7 +78,11 @@ const lasting: [what: string, events: Event[], error: Output][] = [
   ["the kernel has no table", [fails(restore6, 3, noTable)], refused(at6, noTable, advice.noNat)],
   ["no such program is", [fails(restore4, 127, shell)], refused(at4, shell, advice.install)],
   ["native rules hide the table", [prints(`# ${native}\n`)], refused(at4, native, advice.native)],
-  ["the save is not understood", times(3, prints("x\n")), refused(at4, nonsense)],
+  [
+    "the save is not understood",
+    times(3, prints("x\n")),
+    refused(at4.replace("restore", "save"), nonsense),
+  ],
   [
     "the lock is held for ever",
     times(8, fails(restore4, 4, lock)),

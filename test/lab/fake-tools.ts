@@ -12,7 +12,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A program: the machine's own of that name, or a script; in it, `$real` is where the machine's own are. */
+/**
+ * A program: the machine's own of that name, or a shell script. In it, `$real` is where the machine's own are, and `$dir`
+ * the directory of all of it.
+ */
 export type Tool = { readonly link: string } | { readonly script: string };
 
 /** The programs of a node, by name. A name that is not there is a program that the node lacks. */

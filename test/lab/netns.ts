@@ -25,9 +25,11 @@ export function makeNetns(purpose: string): LabNetns {
   const name = `${prefix}${process.pid}-${count}-${purpose}`;
   execaSync("ip", ["netns", "add", name]);
   execaSync("ip", ["-n", name, "link", "set", "lo", "up"]);
+  const path = `/run/netns/${name}`;
+  // nsenter and not `ip netns exec`, which mounts a /sys each time.
   const run = (file: string, args: readonly string[], input = "") =>
-    execaSync("ip", ["netns", "exec", name, file, ...args], { input, env: ownLock }).stdout;
-  return { name, path: `/run/netns/${name}`, run, remove: () => removeNetns(name) };
+    execaSync("nsenter", [`--net=${path}`, "--", file, ...args], { input, env: ownLock }).stdout;
+  return { name, path, run, remove: () => removeNetns(name) };
 }
 
 /** Removes what this process made and a failed test left behind. */

@@ -119,11 +119,14 @@ export function logLine({ stderr }: CniAnswer): Record<string, unknown> {
   return rest;
 }
 
+const everything = `
+nft --handle list ruleset
+iptables-legacy-save --counters
+ip6tables-legacy-save --counters`;
+
 /** All that the kernel holds for this netns, in both backends and families: rules, handles, counters. */
 export function kernelState(netns: LabNetns): string {
-  const legacy = ["iptables-legacy-save", "ip6tables-legacy-save"];
-  const saved = legacy.map((tool) => netns.run(tool, ["--counters"]));
-  const text = [netns.run("nft", ["--handle", "list", "ruleset"]), ...saved].join("\n");
+  const text = netns.run("sh", ["-ec", everything]);
   return text.replaceAll(/^# (?:Generated|Completed|Warning).*\n?/gm, "").trim();
 }
 
@@ -140,8 +143,8 @@ function callInside(
 ): CniAnswer {
   const cni = Object.entries(env).map(([key, value]) => `CNI_${key}=${value}`);
   const input = typeof conf === "string" ? conf : JSON.stringify(conf);
-  const argv = ["netns", "exec", netns.name, "env", "-i", `PATH=${process.env["PATH"] ?? ""}`];
-  const result = execaSync("ip", [...argv, ...cni, plugin], {
+  const argv = [`--net=${netns.path}`, "--", "env", "-i", `PATH=${process.env["PATH"] ?? ""}`];
+  const result = execaSync("nsenter", [...argv, ...cni, plugin], {
     input,
     reject: false,
     stripFinalNewline: false,

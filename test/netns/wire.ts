@@ -60,7 +60,7 @@ export const test = level.extend(
       connect: ({ from, to, port, over = "tcp" }, family) => {
         const { side, uid, gid } = clients[from];
         const target = `/dev/${over}/${addresses[to][family]}/${port}`;
-        return ask(sides[side].name, [uid, gid], target);
+        return ask(sides[side].path, [uid, gid], target);
       },
     };
   },
@@ -93,12 +93,16 @@ function addAddresses(netns: LabNetns, names: readonly (keyof typeof addresses)[
   netns.run("ip", ["-batch", "-"], lines.join("\n"));
 }
 
-function listen(name: string, netns: LabNetns): { ready: Promise<unknown>; kill: () => void } {
+function listen(name: string, netns: LabNetns): { ready: Promise<void>; kill: () => void } {
   const argv = [node, join(import.meta.dirname, "listener.ts"), name, ...ports.map(String)];
-  const child = spawn("ip", ["netns", "exec", netns.name, ...argv], {
+  const child = spawn("nsenter", [`--net=${netns.path}`, "--", ...argv], {
     stdio: ["ignore", "pipe", "inherit"],
   });
-  return { ready: once(child.stdout, "data"), kill: () => child.kill("SIGKILL") };
+  const said = Promise.race([once(child.stdout, "data"), once(child, "exit")]);
+  const ready = said.then(([first]) => {
+    if (!Buffer.isBuffer(first)) throw new Error(`the ${name}'s listener did not start`);
+  });
+  return { ready, kill: () => child.kill("SIGKILL") };
 }
 
 // The datagram is the question; over TCP nothing needs to be said.
@@ -107,7 +111,7 @@ const question = 'exec 3<>"$0" && { [[ $0 == /dev/tcp/* ]] || echo >&3; } && exe
 function ask(netns: string, [uid, gid]: readonly [number, number], target: string): string {
   const user = [`--reuid=${uid}`, `--regid=${gid}`, "--clear-groups"];
   const client = ["setpriv", ...user, "timeout", "5", "bash", "-c", question, target];
-  const { stdout, stderr } = execaSync("ip", ["netns", "exec", netns, ...client], {
+  const { stdout, stderr } = execaSync("nsenter", [`--net=${netns}`, "--", ...client], {
     reject: false,
   });
   return stdout || stderr || "no answer";

@@ -27,6 +27,8 @@ const test = base.extend("node", async ({ skip }, { onCleanup }): Promise<Node> 
   need(skip, boxLack());
   const box = await makeBox("crio");
   onCleanup(box.remove);
+  // With a MAC of its own; else it takes on the lowest of its ports', and bridge's CHECK resents that while pods come.
+  await box.run("ip link add slc-br0 address 02:00:00:00:00:01 type bridge".split(" "));
   const chain = annotatedChain(box, { name: network, cniVersion: "1.1.0" });
   const binDir = layOutPlugins(box);
   return {

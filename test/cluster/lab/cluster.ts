@@ -50,11 +50,7 @@ export async function kubectl(
 
 /** Gives the node a chain, and waits until containerd has loaded it. */
 export async function setChain({ containerd, crictl }: Cluster, chain: Chain): Promise<void> {
-  containerd.setChain(chain);
-  await until(
-    async () => (await crictl.networks()).includes(chain.name) || undefined,
-    () => `network ${chain.name} in containerd`,
-  );
+  await containerd.setChain(chain, crictl);
 }
 
 async function fill(box: Box): Promise<Cluster> {

@@ -41,7 +41,7 @@ export function serviceManifest(name: string, port: number): object {
   return {
     apiVersion: "v1",
     kind: "Service",
-    metadata: { name },
+    metadata: { name, labels: { app: name } },
     spec: { selector: { app: name }, ports: [{ port, targetPort: webPort }] },
   };
 }

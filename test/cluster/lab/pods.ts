@@ -26,7 +26,9 @@ export async function applyPod(
 ): Promise<Pod> {
   await apply(cluster, [podManifest(name, options)]);
   await waitForPods(cluster, [name]);
-  return await podNamed(cluster, name);
+  const [pod] = await runningPods(cluster, [name]);
+  if (pod === undefined) throw new Error(`pod ${name} has gone`);
+  return pod;
 }
 
 /** Waits until the pods are ready; what the node says of them is in the error when they are not. */
@@ -41,16 +43,21 @@ export async function waitForPods(cluster: Cluster, names: readonly string[]): P
   }
 }
 
-/** A pod that runs. */
-export async function podNamed(cluster: Cluster, name: string): Promise<Pod> {
-  const { status }: PodObject = JSON.parse(await kubectl(cluster, ["get", "pod", name, ...json]));
-  const containerId = await cluster.crictl.find(name);
-  return {
-    name,
-    ips: status.podIPs.map(({ ip }) => ip),
-    containerId,
-    netns: await cluster.crictl.netns(containerId),
-  };
+/** The pods of these names, which run. */
+export async function runningPods(cluster: Cluster, names: readonly string[]): Promise<Pod[]> {
+  const { items }: PodList = JSON.parse(await kubectl(cluster, ["get", "pods", ...json]));
+  const wanted = items.filter(({ metadata }) => names.includes(metadata.name));
+  return await Promise.all(
+    wanted.map(async ({ metadata, status }) => {
+      const containerId = await cluster.crictl.find(metadata.name);
+      return {
+        name: metadata.name,
+        ips: status.podIPs.map(({ ip }) => ip),
+        containerId,
+        netns: await cluster.crictl.netns(containerId),
+      };
+    }),
+  );
 }
 
 /** The messages of a pod's events of this kind, as `kubectl describe` shows them. */
@@ -64,9 +71,7 @@ export async function eventsOf(cluster: Cluster, name: string, reason: string): 
 
 /** Takes all pods and Services of the tests away, and waits until the pods have gone. */
 export async function deleteAll(cluster: Cluster): Promise<void> {
-  const others = "--field-selector=metadata.name!=kubernetes";
-  await kubectl(cluster, ["delete", "services", others]);
-  await kubectl(cluster, ["delete", "pods", "--all", "--timeout=60s"]);
+  await kubectl(cluster, ["delete", "pods,services", "--selector=app", "--timeout=60s"]);
 }
 
 /** Runs a program in a pod's app; throws when it fails. */
@@ -80,5 +85,10 @@ export async function execIn(
 
 const json = ["--output", "json"];
 
-type PodObject = { readonly status: { readonly podIPs: { readonly ip: string }[] } };
+type PodList = {
+  readonly items: {
+    readonly metadata: { readonly name: string };
+    readonly status: { readonly podIPs: { readonly ip: string }[] };
+  }[];
+};
 type EventList = { readonly items: { readonly message: string }[] };

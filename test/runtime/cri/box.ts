@@ -27,8 +27,6 @@ export type Box = {
   readonly cgroup: string;
   /** The path by which a file of the box, or a netns, is reached from outside. */
   readonly outside: (path: string) => string;
-  /** The box's own network, as a path. */
-  readonly netns: string;
   /** Runs a program in it to its end. */
   readonly run: (argv: readonly string[], options?: RunOptions) => Promise<Outcome>;
   /** Starts a program in it that stays; what it prints goes to `<dir>/log/<name>.log`. */
@@ -70,6 +68,11 @@ for tree in /sys/fs/cgroup/"$cgroup" /sys/fs/cgroup/*/"$cgroup"; do
 done
 rm -rf -- "\${2:?}"`;
 
+/** Why no box can be made here; undefined when one can. */
+export function boxLack(): string | undefined {
+  return canMakeNetns() ? undefined : "namespaces need root";
+}
+
 /** Makes a box. Whoever makes it removes it. */
 export async function makeBox(purpose: string): Promise<Box> {
   const dir = mkdtempSync(join(tmpdir(), `slc-${purpose}-`));
@@ -95,13 +98,12 @@ export async function makeBox(purpose: string): Promise<Box> {
   return { dir, cgroup: `/${basename(dir)}`, remove, ...accessTo(pid, dir) };
 }
 
-function accessTo(pid: number, dir: string): Pick<Box, "outside" | "netns" | "run" | "start"> {
+function accessTo(pid: number, dir: string): Pick<Box, "outside" | "run" | "start"> {
   const enter = (argv: readonly string[]) => {
     return ["--target", String(pid), "--mount", "--net", "--pid", "--", ...argv];
   };
   return {
     outside: (path) => `/proc/${pid}/root${path}`,
-    netns: `/proc/${pid}/ns/net`,
     run: async (argv, { env = {}, input = "" } = {}) => {
       const { exitCode, stdout, stderr } = await execa("nsenter", enter(argv), {
         env: { PATH: searchPath, LANG: "C.UTF-8", ...env },
@@ -144,9 +146,4 @@ function firstChild(pid: number): number {
   const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ");
   if (child === undefined || child === "") throw new Error(`process ${pid} has no child`);
   return Number(child);
-}
-
-/** Why no box can be made here; undefined when one can. */
-export function boxLack(): string | undefined {
-  return canMakeNetns() ? undefined : "namespaces need root";
 }

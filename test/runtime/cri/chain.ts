@@ -1,5 +1,8 @@
 // The conf lists that the runtimes are given: the reference bridge, and sluice behind it.
 
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
 export type ChainOptions = {
   readonly name: string;
   readonly cniVersion: string;
@@ -61,15 +64,7 @@ function typed(plugin: object): Chain["plugins"][number] {
   return { type: "", ...plugin };
 }
 
-/** The rules of a pod that is redirected by `linkerd` above, as iptables-save prints them without counters. */
-export const redirected: readonly string[] = [
-  ":PROXY_INIT_OUTPUT - [0:0]",
-  ":PROXY_INIT_REDIRECT - [0:0]",
-  '-A PREROUTING -m comment --comment "sluice/inbound" -j PROXY_INIT_REDIRECT',
-  '-A OUTPUT -m comment --comment "sluice/outbound" -j PROXY_INIT_OUTPUT',
-  '-A PROXY_INIT_OUTPUT -m owner --uid-owner 2102 -m comment --comment "sluice/proxy-uid" -j RETURN',
-  '-A PROXY_INIT_OUTPUT -o lo -m comment --comment "sluice/loopback" -j RETURN',
-  '-A PROXY_INIT_OUTPUT -p tcp -m comment --comment "sluice/redirect-outbound" -j REDIRECT --to-ports 4140',
-  '-A PROXY_INIT_REDIRECT -p tcp -m multiport --dports 4190,4191 -m comment --comment "sluice/exclude-port" -j RETURN',
-  '-A PROXY_INIT_REDIRECT -p tcp -m comment --comment "sluice/redirect-inbound" -j REDIRECT --to-ports 4143',
-];
+const golden = join(import.meta.dirname, "../../golden/chart-default.ipv4.rules");
+
+/** The rules of a pod that is redirected by `linkerd` above, as iptables-save prints them; those of IPv6 are the same. */
+export const redirected: readonly string[] = readFileSync(golden, "utf8").trimEnd().split("\n");

@@ -6,6 +6,7 @@ import { containerdDir } from "../../../build/setup/paths.mjs";
 import { searchPath } from "../../lab/host.ts";
 import type { Box, Outcome, Service } from "./box.ts";
 import type { Chain } from "./chain.ts";
+import type { Crictl } from "./crictl.ts";
 import { layOutPlugins } from "./plugins.ts";
 import { until } from "./until.ts";
 
@@ -18,8 +19,8 @@ export type Release = {
 export type Containerd = {
   readonly socket: string;
   readonly service: Service;
-  /** Puts a conf list in the place of the one that is there; containerd sees it a moment later. */
-  readonly setChain: (chain: Chain) => void;
+  /** Puts a conf list in the place of the one that is there, and waits until it is loaded. */
+  readonly setChain: (chain: Chain, crictl: Crictl) => Promise<void>;
   readonly importImage: (file: string) => Promise<void>;
 };
 
@@ -66,11 +67,16 @@ export async function startContainerd(box: Box, release: Release): Promise<Conta
   return {
     socket,
     service,
-    setChain: (chain) => {
+    setChain: async (chain, crictl) => {
+      const text = JSON.stringify(chain, null, 2);
       // Its watch sees renames within the directory only.
       const temporary = join(confDir, ".10-slc.tmp");
-      writeFileSync(temporary, JSON.stringify(chain, null, 2));
+      writeFileSync(temporary, text);
       renameSync(temporary, join(confDir, "10-slc.conflist"));
+      await until(
+        async () => (await crictl.lists()).includes(text) || undefined,
+        () => `the list ${chain.name} in containerd`,
+      );
     },
     importImage: async (image) => {
       // From 2.0 on the import is the daemon's work unless it is asked for here, and the daemon unpacks for overlayfs only.

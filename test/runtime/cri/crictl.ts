@@ -31,8 +31,8 @@ export type Crictl = {
   /** Its first address. */
   readonly address: (id: string) => Promise<string>;
   readonly networkReady: () => Promise<Condition | undefined>;
-  /** The names of the networks that are loaded. */
-  readonly networks: () => Promise<string[]>;
+  /** The texts of the conf lists that are loaded. */
+  readonly lists: () => Promise<string[]>;
 };
 
 /** Where set-up puts the program. */
@@ -76,9 +76,9 @@ export function crictlOf(box: Box, socket: string): Crictl {
     address: async (id) => (await inspect(id)).status.network.ip,
     networkReady: async () =>
       (await info()).status.conditions.find(({ type }) => type === "NetworkReady"),
-    networks: async () => {
+    lists: async () => {
       const { Networks = [] } = (await info()).cniconfig ?? {};
-      return Networks.map(({ Config }) => Config.Name);
+      return Networks.map(({ Config }) => Config.Source);
     },
   };
 }
@@ -92,7 +92,7 @@ function said(stderr: string): string {
 /** What is read of `crictl info`; without a conf list there are no networks. */
 type Info = {
   readonly status: { readonly conditions: readonly Condition[] };
-  readonly cniconfig?: { readonly Networks?: { readonly Config: { readonly Name: string } }[] };
+  readonly cniconfig?: { readonly Networks?: { readonly Config: { readonly Source: string } }[] };
 };
 
 type Inspected = {

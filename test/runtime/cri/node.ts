@@ -42,11 +42,7 @@ export async function makeNode(box: Box, release: Release): Promise<CriNode> {
   return {
     box,
     crictl,
-    load: async (chain) => {
-      containerd.setChain(chain);
-      const loaded = async () => (await crictl.networks()).includes(chain.name) || undefined;
-      await until(loaded, () => `network ${chain.name}`);
-    },
+    load: (chain) => containerd.setChain(chain, crictl),
     restartContainerd: async () => {
       await containerd.service.stop();
       containerd = await startContainerd(box, release);

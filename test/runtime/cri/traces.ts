@@ -57,14 +57,8 @@ export function kept(box: Box, network: string): Kept {
 /** How many connections the redirect of a netns took out of it, as its counter says. */
 export function countedRedirects(box: Box, netns: string): number {
   const tables = ["nft", "legacy"].map((backend) => {
-    const saved = execaSync("nsenter", [
-      `--net=${box.outside(netns)}`,
-      `iptables-${backend}-save`,
-      "--counters",
-      "--table",
-      "nat",
-    ]);
-    return saved.stdout;
+    const argv = [`--net=${box.outside(netns)}`, `iptables-${backend}-save`, "--counters"];
+    return execaSync("nsenter", argv).stdout;
   });
   const counter = /^\[(\d+):\d+\] -A PROXY_INIT_OUTPUT .*-j REDIRECT/m;
   return Number(counter.exec(tables.join("\n"))?.[1]);

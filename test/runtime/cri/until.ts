@@ -16,6 +16,6 @@ export async function until<T>(
     if (performance.now() > end) {
       throw new Error(`waited ${patienceMs / 1_000} s for what did not come: ${what()}`);
     }
-    await setTimeout(50);
+    await setTimeout(100);
   }
 }

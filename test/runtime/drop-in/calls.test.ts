@@ -14,8 +14,7 @@ import {
   confFor,
   injected,
   linesOf,
-  rulesIn,
-  tablesIn,
+  lookInto,
   test,
 } from "./level.ts";
 import { callKeys } from "./rows.ts";
@@ -62,7 +61,11 @@ const calls: Calls = {
           })),
           { command: "ADD", families: ["ipv4", "ipv6"], execs: 0, msg: "done" },
         ]);
-        expect([tablesIn(pod), pod.records(), api.requests.length]).toEqual(["", [], 2]);
+        expect([lookInto(pod).untouched, pod.records(), api.requests.length]).toEqual([
+          true,
+          [],
+          2,
+        ]);
       },
     ],
   ],
@@ -132,7 +135,7 @@ const calls: Calls = {
         const conf = confFor(pod);
         await added(pod, conf);
         expect(await pod.call("CHECK", conf)).toMatchObject({ exitCode: 0, stdout: "" });
-        expect(tablesIn(pod)).toBe("");
+        expect(lookInto(pod).untouched).toBe(true);
       },
     ],
   ],
@@ -145,7 +148,7 @@ const calls: Calls = {
         api.mode = "hang";
         for (const _ of ["once", "again"]) {
           expect(await pod.call("DEL", conf)).toMatchObject({ exitCode: 0, stdout: "" });
-          expect([rulesIn(pod), pod.records()]).toEqual([[], []]);
+          expect([lookInto(pod).rules.ipv4, pod.records()]).toEqual([[], []]);
         }
         expect(api.requests.length).toBe(2);
       },

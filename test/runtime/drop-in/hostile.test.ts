@@ -3,7 +3,7 @@
 import { describe, expect } from "vitest";
 import { configKeys, configPrefix } from "../../../src/mesh/linkerd.ts";
 import { objectsFor } from "../../lab/api-objects.ts";
-import { argsOf, confFor, injected, linesOf, rulesIn, tablesIn, test } from "./level.ts";
+import { argsOf, confFor, injected, linesOf, lookInto, test } from "./level.ts";
 
 const texts: [what: string, text: string][] = [
   ["a line more", "80\n-A OUTPUT -j ACCEPT"],
@@ -38,20 +38,22 @@ const longestLine = 8_000;
 describe.for(texts)("%s in every annotation", ([, text]) => {
   const annotations = Object.fromEntries(configKeys.map((key) => [configPrefix + key, text]));
 
-  test("ADD changes no rule when invalid annotations are only warned of", async ({ pod }) => {
+  test.concurrent("ADD changes no rule when invalid annotations are only warned of", async ({
+    pod,
+  }) => {
     const sluice = { "on-invalid-annotation": "warn" };
     const conf = confFor(pod, { annotations: injected(annotations), sluice });
 
     const answer = await pod.call("ADD", conf);
 
     expect([answer.exitCode, answer.stdout]).toEqual([0, JSON.stringify(conf.prevResult)]);
-    expect(rulesIn(pod)).toEqual(plain);
+    expect(lookInto(pod).rules.ipv4).toEqual(plain);
     expect(linesOf(answer).map(({ msg }) => msg)).toEqual(["annotations are passed over", "done"]);
     expect(answer.stderr.split("\n").filter((line) => line.length > longestLine)).toEqual([]);
     expect(answer.stderr).toMatch(/^[\n\x20-\x7e]*$/);
   });
 
-  test("ADD fails and writes nothing when they are rejected, by the API too", async ({
+  test.concurrent("ADD fails and writes nothing when they are rejected, by the API too", async ({
     api,
     pod,
   }) => {
@@ -70,7 +72,7 @@ describe.for(texts)("%s in every annotation", ([, text]) => {
     expect(answer.stdout).toMatch(/^[\x20-\x7e]{1,1500}$/);
     expect(linesOf(answer).length).toBe(1);
     expect(answer.stderr.length).toBeLessThan(longestLine);
-    expect([tablesIn(pod), pod.records()]).toEqual(["", []]);
+    expect([lookInto(pod).untouched, pod.records()]).toEqual([true, []]);
   });
 });
 
@@ -89,7 +91,7 @@ test("ADD logs one line of JSON when keys, marks and names are hostile", async (
   const answer = await pod.call("ADD", conf, { CNI_ARGS: args });
 
   expect([answer.exitCode, answer.stdout]).toEqual([0, JSON.stringify(conf.prevResult)]);
-  expect(rulesIn(pod)).toEqual(plain);
+  expect(lookInto(pod).rules.ipv4).toEqual(plain);
   expect(linesOf(answer)).toMatchObject([
     { msg: "done", pod: { namespace: `emoji${hostile}`, name: `web${hostile}` } },
   ]);
@@ -104,5 +106,5 @@ test("ADD takes no namespace's name for a key of deny-annotations", async ({ api
     const { stdout } = await pod.call("ADD", conf, { CNI_ARGS: args });
     expect(JSON.parse(stdout)).toMatchObject({ code: 103 });
   }
-  expect([tablesIn(pod), api.requests]).toEqual(["", []]);
+  expect([lookInto(pod).untouched, api.requests]).toEqual([true, []]);
 });

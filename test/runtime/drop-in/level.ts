@@ -1,6 +1,6 @@
 // What the drop-in tests share: a pod's netns, an API server, and calls of the real executable as a runtime on a node
 // makes them, which do not keep this process from being the API server.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
@@ -14,7 +14,6 @@ import { makeAuthority } from "../../lab/certificates.ts";
 import { linkerdKubeconfig } from "../../lab/kubeconfig.ts";
 import { canMakeNetns, type LabNetns, makeNetns } from "../../lab/netns.ts";
 import { plugin } from "../../lab/plugin.ts";
-import { save } from "../../lab/states.ts";
 
 export type Answer = {
   readonly exitCode: number | undefined;
@@ -142,20 +141,32 @@ export function injected(annotations: Readonly<Record<string, string>> = {}) {
   return { "linkerd.io/proxy-version": "edge-26.7.1", ...annotations };
 }
 
-/** Our rules and the jumps to them in all backends, without comments and chain declarations. */
-export function rulesIn({ netns }: Attachment, family: Family = "ipv4"): string[] {
-  const saved = backends.map((backend) => save({ netns, backend, family })).join("\n");
-  return [...saved.matchAll(/^(?:\[\d+:\d+\] )?(-A .*PROXY_INIT_.*)$/gm)].map(([, rule = ""]) =>
-    content(rule),
-  );
-}
+/** What is in the netns' tables. */
+export type Found = {
+  /** Our rules and the jumps to them in all backends, without comments and chain declarations. */
+  readonly rules: Readonly<Record<Family, readonly string[]>>;
+  /** There is not even a table. */
+  readonly untouched: boolean;
+};
 
-/** All that is in the netns' tables, of whomever, in both families. */
-export function tablesIn({ netns }: Attachment): string {
-  const places = (["ipv4", "ipv6"] as const).flatMap((family) =>
-    backends.map((backend) => save({ netns, backend, family })),
-  );
-  return places.join("").replaceAll(/^#.*\n?/gm, "");
+// One child for all: there are many looks.
+const saveAll = backends
+  .flatMap((backend) => [
+    `iptables-${backend}-save`,
+    `echo "#"; ip6tables-${backend}-save; echo "#"`,
+  ])
+  .join("; ");
+
+/** Looks into the pod's netns: every table of both families and backends. */
+export function lookInto({ netns }: Pick<Attachment, "netns">): Found {
+  const saved = netns.run("sh", ["-c", saveAll]);
+  const texts = saved.split(/^#$/m);
+  const ours = (family: number) => {
+    const text = texts.filter((_, i) => i % 2 === family).join("\n");
+    const found = text.matchAll(/^-A .*PROXY_INIT_.*$/gm);
+    return [...found].map(([rule]) => content(rule));
+  };
+  return { rules: { ipv4: ours(0), ipv6: ours(1) }, untouched: !/^\*/m.test(saved) };
 }
 
 /** What was logged: each line an object. Throws for a line that is none. */
@@ -174,10 +185,6 @@ export function doneLine(answer: Pick<Answer, "stderr">): Record<string, unknown
 /** The sentences of the warnings. */
 export function warningsOf(answer: Pick<Answer, "stderr">): unknown[] {
   return linesOf(answer).flatMap(({ level, msg }) => (level === "warn" ? [msg] : []));
-}
-
-export function readFileOf({ dir }: Attachment, name: string): string {
-  return readFileSync(join(dir, name), "utf8");
 }
 
 function requireNetns(skip: (condition: boolean, note: string) => void): void {

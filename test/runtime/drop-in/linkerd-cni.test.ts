@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 import { parseSave } from "../../../src/netfilter/save.ts";
-import type { Family } from "../../../src/netfilter/table.ts";
+import { type Family, families } from "../../../src/netfilter/table.ts";
 import { type Annotations, objectsFor, type PodWish } from "../../lab/api-objects.ts";
 import { packetsAround, tracer } from "../../lab/trace.ts";
 import {
@@ -15,8 +15,7 @@ import {
   doneLine,
   injected,
   type Keys,
-  rulesIn,
-  tablesIn,
+  lookInto,
   test,
 } from "./level.ts";
 
@@ -153,7 +152,7 @@ test("the table is about entries of the fixture", () => {
   expect(Object.keys(others).filter((name) => !names.includes(name))).toEqual([]);
 });
 
-test.for(entries.map((entry) => ({ ...entry, requests: requestsFor(entry) })))(
+test.concurrent.for(entries.map((entry) => ({ ...entry, requests: requestsFor(entry) })))(
   "ADD by the API means what linkerd-cni wrote, in $requests requests: $name",
   async (entry, { api, pod }) => {
     const { annotations, labels, namespaceAnnotations, linkerd } = entry;
@@ -181,7 +180,7 @@ function requestsFor(entry: Entry): number {
 /** Those of which the runtime's annotations say all: the injector copies the namespace's onto the pod. */
 const told = entries.filter(({ containers }) => containers !== "init");
 
-test.for(told)(
+test.concurrent.for(told)(
   "ADD by the runtime's annotations means the same, and asks nobody: $name",
   async (entry, { api, pod }) => {
     const own = { ...entry.namespaceAnnotations, ...withoutEmpty(entry.annotations) };
@@ -210,22 +209,24 @@ type Added = {
 };
 
 function expectOutcome({ pod, answer, conf }: Added, outcome: Outcome): void {
+  const found = lookInto(pod);
   if ("error" in outcome) {
     expect([answer.exitCode, JSON.parse(answer.stdout)]).toEqual([1, outcome.error]);
-    expect([tablesIn(pod), pod.records()]).toEqual(["", []]);
+    expect([found.untouched, pod.records()]).toEqual([true, []]);
     return;
   }
   expect([answer.exitCode, answer.stdout]).toEqual([0, JSON.stringify(conf.prevResult)]);
   expect(doneLine(answer)?.["skipped"]).toBe("skipped" in outcome ? outcome.skipped : undefined);
   const rules = "rules" in outcome ? outcome.rules : [];
   if (rules.length === 0) {
-    expect([tablesIn(pod), pod.records()]).toEqual(["", []]);
+    expect([found.untouched, pod.records()]).toEqual([true, []]);
     return;
   }
-  const ours = (["ipv4", "ipv6"] as const).map((family) => rulesIn(pod, family));
-  expect(ours.map((lines) => lines.length > 0)).toEqual([true, rules.length === 2]);
-  expect(differences(ours[0] ?? [], rules[0] ?? [], "ipv4")).toEqual([]);
-  if (rules[1] !== undefined) expect(differences(ours[1] ?? [], rules[1], "ipv6")).toEqual([]);
+  for (const [i, family] of families.entries()) {
+    const [ours, theirs] = [found.rules[family], rules[i]];
+    expect(ours.length > 0).toBe(theirs !== undefined);
+    expect(differences(ours, theirs ?? [], family)).toEqual([]);
+  }
 }
 
 /** The packets that go elsewhere by the one rules than by the others. */

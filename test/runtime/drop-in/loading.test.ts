@@ -11,7 +11,7 @@ import {
   type ConfWish,
   confFor,
   injected,
-  rulesIn,
+  lookInto,
   test,
 } from "./level.ts";
 
@@ -53,6 +53,6 @@ test.for(adds)(
   "ADD loads the API client only where it asks the API: by %s",
   async ([, wish, rules, loaded], { pod }) => {
     expect(await addByBundle(pod, wish)).toBe(loaded);
-    expect(rulesIn(pod).length).toBe(rules);
+    expect(lookInto(pod).rules.ipv4.length).toBe(rules);
   },
 );

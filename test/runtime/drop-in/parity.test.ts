@@ -6,14 +6,13 @@ import {
   type Attachment,
   confFor,
   doneLine,
-  rulesIn,
-  tablesIn,
+  lookInto,
   test,
   warningsOf,
 } from "./level.ts";
 import { type Gives, type Rules, rows } from "./rows.ts";
 
-test.for(rows)("ADD on $key: $when", async (row, { api, pod }) => {
+test.concurrent.for(rows)("ADD on $key: $when", async (row, { api, pod }) => {
   api.objects = objectsFor(row.pod, row.namespace);
   const conf = confFor(pod, row);
 
@@ -27,13 +26,13 @@ test.for(rows)("ADD on $key: $when", async (row, { api, pod }) => {
 /** Everything that an ADD did, as far as rows speak of it. */
 function cameOf(pod: Attachment, answer: Answer) {
   const answered: unknown = JSON.parse(answer.stdout);
+  const { rules, untouched } = lookInto(pod);
   return {
     exitCode: answer.exitCode,
     answered,
-    ipv4: rulesIn(pod),
-    ipv6: rulesIn(pod, "ipv6"),
+    ...rules,
     // Of a pod that is left alone not even the table is made.
-    untouched: tablesIn(pod) === "",
+    untouched,
     records: pod.records(),
     skipped: doneLine(answer)?.["skipped"],
     warns: warningsOf(answer),
@@ -45,7 +44,7 @@ function outcomeOf(gives: Gives, prevResult: object) {
   const untouched = skipped !== undefined || error !== undefined;
   return {
     exitCode: error === undefined ? 0 : 1,
-    answered: error === undefined ? prevResult : { ...errorOf(error), details: detailsOf(error) },
+    answered: error === undefined ? prevResult : errorOf(error),
     ipv4: untouched ? [] : linesFor(rules),
     ipv6: ipv6 === undefined || untouched ? [] : linesFor(ipv6),
     untouched,
@@ -56,15 +55,8 @@ function outcomeOf(gives: Gives, prevResult: object) {
   };
 }
 
-function errorOf([code, msg]: NonNullable<Gives["error"]>) {
-  return { cniVersion: "1.1.0", code, msg };
-}
-
-function detailsOf([code, msg]: NonNullable<Gives["error"]>): string | undefined {
-  if (code === 7) return undefined;
-  return msg.startsWith("kubeconfig")
-    ? "the pod cannot be read without it; see that the node agent runs and has written it"
-    : "correct or remove them";
+function errorOf([code, msg, details]: NonNullable<Gives["error"]>) {
+  return { cniVersion: "1.1.0", code, msg, details };
 }
 
 /** The rules in iptables-save's order and spelling, without comments. */

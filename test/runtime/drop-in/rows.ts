@@ -21,7 +21,7 @@ export type Gives = {
   readonly rules?: Rules;
   readonly ipv6?: Rules;
   readonly skipped?: string;
-  readonly error?: readonly [code: number, msg: string];
+  readonly error?: readonly [code: number, msg: string, details?: string];
   readonly warns?: readonly string[];
   /** To the API; two where a meshed pod is read from it. */
   readonly requests?: number;
@@ -48,6 +48,15 @@ const badConf = (problem: string): Gives => ({
   error: [7, `invalid conf: ${problem}`],
   requests: 0,
 });
+
+const noKubeconfig = "kubernetes.kubeconfig is not set";
+const noAnnotations =
+  "the runtime sent no io.kubernetes.cri.pod-annotations (set it in the entry's capabilities)";
+const noWay = (details: string): Gives => ({
+  error: [7, "invalid conf: there is no way to know the pod", details],
+  requests: 0,
+});
+const unmarked = "no annotation linkerd.io/proxy-version: the pod has no proxy";
 
 const confRows: readonly Row[] = [
   row("linkerd.incoming-proxy-port", "5143", {
@@ -138,9 +147,30 @@ const confRows: readonly Row[] = [
       error: [
         103,
         "kubeconfig /nonexistent/kubeconfig: cannot be read: ENOENT: no such file or directory, open '/nonexistent/kubeconfig'",
+        "the pod cannot be read without it; see that the node agent runs and has written it",
       ],
       requests: 0,
     },
+  }),
+  row("kubernetes.kubeconfig", "none, and no annotations: every pod is redirected", {
+    top: { kubernetes: undefined },
+    pod: { containers: [{ name: "app" }] },
+    gives: { requests: 0 },
+  }),
+  row("kubernetes.kubeconfig", "none, and the annotations of a pod without a proxy", {
+    top: { kubernetes: undefined },
+    annotations: {},
+    gives: { skipped: unmarked, requests: 0 },
+  }),
+  row("kubernetes.kubeconfig", "an empty one, and no annotations", {
+    top: { kubernetes: { kubeconfig: "" } },
+    gives: noWay(`${noAnnotations}, and ${noKubeconfig}`),
+  }),
+  row("kubernetes.kubeconfig", "none, and only the API is asked", {
+    top: { kubernetes: undefined },
+    sluice: { "pod-source": "api" },
+    annotations: injected(),
+    gives: noWay(noKubeconfig),
   }),
   row("other keys", "some at each place", {
     top: { policy: { type: "k8s", k8s_auth_token: "t" }, logLevel: "x" },
@@ -159,6 +189,7 @@ const badAnnotation = (key: string, problem: string): Gives => ({
   error: [
     103,
     `pod emoji/web has annotations that cannot be honoured: config.linkerd.io/${key}: ${problem}`,
+    "correct or remove them",
   ],
 });
 const evens = Array.from({ length: 16 }, (_, i) => 100 + 2 * i);
@@ -318,9 +349,18 @@ const podRows: readonly Row[] = [
   row("container linkerd-proxy", "the runtime says that the injector was not", {
     annotations: { app: "web" },
     gives: {
-      skipped: "no annotation linkerd.io/proxy-version: the pod has no proxy",
+      skipped: unmarked,
       requests: 0,
     },
+  }),
+  row("container linkerd-proxy", "the API goes before the runtime, if it is wished", {
+    annotations: {},
+    sluice: { "pod-source": "api" },
+    gives: {},
+  }),
+  row("container linkerd-proxy", "only the runtime is asked, and says nothing", {
+    sluice: { "pod-source": "annotations" },
+    gives: noWay(noAnnotations),
   }),
   row("init container linkerd-init", "there", {
     pod: { initContainers: [{ name: "linkerd-init" }] },
@@ -371,6 +411,10 @@ const podRows: readonly Row[] = [
   row("label linkerd.io/control-plane-component", "and skip-outbound-ports", {
     pod: { labels: controlPlane, annotations: config({ "skip-outbound-ports": "25" }) },
     gives: { rules: { out: ["25,443,6443"] }, requests: 3 },
+  }),
+  row("label linkerd.io/control-plane-component", "usual ports that are none", {
+    sluice: { "api-server-ports": [443, "https"] },
+    gives: badConf('sluice.api-server-ports: "https" is not a port (1 to 65535)'),
   }),
   row("namespace kube-system", "the pod's", {
     args: "K8S_POD_NAMESPACE=kube-system;K8S_POD_NAME=web",

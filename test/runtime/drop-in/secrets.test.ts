@@ -60,7 +60,7 @@ const cases = situations.flatMap(([what, setUp]) =>
   Object.entries(tokens).map(([kind, token]) => ({ what, kind, setUp, token })),
 );
 
-test.for(cases)(
+test.concurrent.for(cases)(
   "no output has the $kind token when $what",
   async ({ setUp, token }, { api, pod }) => {
     api.token = token;

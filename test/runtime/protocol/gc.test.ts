@@ -40,7 +40,7 @@ const lists: [when: string, keys: object, left: readonly string[]][] = [
   ["there is no list", {}, [other]],
 ];
 
-test.for(lists)("GC keeps what is valid when %s", async ([, keys, left], { scene }) => {
+test.concurrent.for(lists)("GC keeps what is valid when %s", async ([, keys, left], { scene }) => {
   await makeRecords(scene);
   const answer = await scene.call("GC", scene.conf(keys));
   expect([answer.exitCode, answer.stdout]).toEqual([0, ""]);
@@ -62,12 +62,15 @@ const unreadable: [when: string, keys: object, problem: string][] = [
   ],
 ];
 
-test.for(unreadable)("GC removes nothing when %s", async ([, keys, problem], { scene }) => {
-  await makeRecords(scene);
-  const { exitCode, stdout } = await scene.call("GC", scene.conf(keys));
-  expect([exitCode, stdout]).toEqual([1, failure(7, `invalid conf: ${problem}`)]);
-  expect(recordsOf(scene)).toEqual(all);
-});
+test.concurrent.for(unreadable)(
+  "GC removes nothing when %s",
+  async ([, keys, problem], { scene }) => {
+    await makeRecords(scene);
+    const { exitCode, stdout } = await scene.call("GC", scene.conf(keys));
+    expect([exitCode, stdout]).toEqual([1, failure(7, `invalid conf: ${problem}`)]);
+    expect(recordsOf(scene)).toEqual(all);
+  },
+);
 
 test("GC goes on, and reports at the end, when some cannot be removed", async ({ scene }) => {
   await makeRecords(scene);

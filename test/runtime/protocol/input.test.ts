@@ -40,7 +40,7 @@ const configs: [when: string, keys: object, told: object][] = [
   ],
 ];
 
-test.for(configs)(
+test.concurrent.for(configs)(
   "ADD knows the pod when runtimeConfig holds %s",
   async ([, keys, told], { scene }) => {
     const conf = scene.conf({ kubernetes: {}, capabilities: { [capability]: true }, ...keys });
@@ -57,13 +57,16 @@ const without: [when: string, keys: object][] = [
   ["runtimeConfig has other capabilities", { runtimeConfig: { portMappings: [] } }],
 ];
 
-test.for(without)("ADD says that it cannot know the pod when %s", async ([, keys], { scene }) => {
-  const conf = scene.conf({ kubernetes: {}, ...keys });
-  const { exitCode, stdout } = await scene.call("ADD", conf, { env: { CNI_ARGS: args } });
-  const how = `the runtime sent no ${capability} (set it in the entry's capabilities), and kubernetes.kubeconfig is not set`;
-  const error = failure(7, "invalid conf: there is no way to know the pod", how);
-  expect([exitCode, stdout]).toEqual([1, error]);
-});
+test.concurrent.for(without)(
+  "ADD says that it cannot know the pod when %s",
+  async ([, keys], { scene }) => {
+    const conf = scene.conf({ kubernetes: {}, ...keys });
+    const { exitCode, stdout } = await scene.call("ADD", conf, { env: { CNI_ARGS: args } });
+    const how = `the runtime sent no ${capability} (set it in the entry's capabilities), and kubernetes.kubeconfig is not set`;
+    const error = failure(7, "invalid conf: there is no way to know the pod", how);
+    expect([exitCode, stdout]).toEqual([1, error]);
+  },
+);
 
 test("ADD takes keys that libcni leaves or adds, and names those that nobody reads", async ({
   scene,
@@ -110,7 +113,7 @@ const pods: [args: string, namespace: string, name: string][] = [
   ["", "", ""],
 ];
 
-test.for(pods)(
+test.concurrent.for(pods)(
   "DEL takes CNI_ARGS as they come when they are %j",
   async ([given, namespace, name], { scene }) => {
     const answer = await scene.call("DEL", scene.conf(), { env: { CNI_ARGS: given } });

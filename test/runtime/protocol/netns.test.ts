@@ -21,7 +21,7 @@ const refused: [verb: string, override: string, path: string][] = [
   ["CHECK", "", "@pod"],
 ];
 
-test.for(refused)(
+test.concurrent.for(refused)(
   "%s changes nothing when CNI_NETNS_OVERRIDE is %j and CNI_NETNS is its own, %s",
   async ([verb, override, given], { scene }) => {
     const path = given.replace("@pod", scene.pod.path);
@@ -33,7 +33,7 @@ test.for(refused)(
   },
 );
 
-test.for(["1", "true", "TRUE", "True"])(
+test.concurrent.for(["1", "true", "TRUE", "True"])(
   "ADD, CHECK and DEL act when CNI_NETNS_OVERRIDE is %j and CNI_NETNS is their own",
   async (override, { scene }) => {
     const more = { env: { CNI_NETNS_OVERRIDE: override }, program: inside(scene) };

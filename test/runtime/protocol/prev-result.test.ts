@@ -33,7 +33,7 @@ const members: [what: string, text: string][] = [
   ],
 ];
 
-test.for(members)(
+test.concurrent.for(members)(
   "ADD passes prevResult on as text when it has %s",
   async ([, text], { scene }) => {
     const result = `{"cniVersion":"1.1.0",${text}}`;
@@ -42,7 +42,7 @@ test.for(members)(
   },
 );
 
-test.for(supportedVersions)(
+test.concurrent.for(supportedVersions)(
   "ADD passes prevResult on as text when it is of %s and has all of that",
   async (cniVersion, { scene }) => {
     const all = members.map(([, text]) => text).join(",");
@@ -80,11 +80,14 @@ const given: [when: string, member: string, stdout: string][] = [
   ["a string holds its key", String.raw`,"a":"\",\"prevResult\":{}"`, '{"cniVersion":"1.0.0"}'],
 ];
 
-test.for(given)("ADD prints a valid result when %s", async ([, member, stdout], { scene }) => {
-  const conf = JSON.stringify(scene.conf({ cniVersion: "1.0.0", prevResult: undefined }));
-  const answer = await scene.call("ADD", `${conf.slice(0, -1)}${member}}`);
-  expect([answer.exitCode, answer.stdout]).toEqual([0, stdout]);
-});
+test.concurrent.for(given)(
+  "ADD prints a valid result when %s",
+  async ([, member, stdout], { scene }) => {
+    const conf = JSON.stringify(scene.conf({ cniVersion: "1.0.0", prevResult: undefined }));
+    const answer = await scene.call("ADD", `${conf.slice(0, -1)}${member}}`);
+    expect([answer.exitCode, answer.stdout]).toEqual([0, stdout]);
+  },
+);
 
 const refused: [when: string, prevResult: unknown, problem: string][] = [
   ["it is a list", [], "it is not a JSON object"],
@@ -98,7 +101,7 @@ const refused: [when: string, prevResult: unknown, problem: string][] = [
   ["an address is missing", { ips: [{}] }, "an entry of ips has no address"],
 ];
 
-test.for(refused)(
+test.concurrent.for(refused)(
   "ADD does nothing when prevResult is wrong: %s",
   async ([, prevResult, problem], { scene }) => {
     const { exitCode, stdout } = await scene.call("ADD", scene.conf({ prevResult }));
@@ -135,7 +138,7 @@ const ways: [when: string, program: Program][] = [
   ["stdin comes slowly", shell('(head -c 1000; sleep 0.2; head -c 100000; sleep 0.2; cat) | "$@"')],
 ];
 
-test.for(ways)("ADD passes a megabyte on when %s", async ([, program], { scene }) => {
+test.concurrent.for(ways)("ADD passes a megabyte on when %s", async ([, program], { scene }) => {
   const stdin = stdinOf(scene, "1.1.0", megabyte);
   const more = { program, env: { FILE: `${scene.dir}/stdin` } };
   const { exitCode, stdout } = await scene.call("ADD", stdin, more);

@@ -8,7 +8,7 @@ import { commandLine, failure, forms, linkerd, type Program, type Scene, test } 
 
 const modes = ["auto", "nft", "legacy", "plain"];
 
-test.for(modes)(
+test.concurrent.for(modes)(
   "STATUS starts no child when it has answered before and the mode is %s",
   async (mode, { scene }) => {
     const conf = scene.conf({ linkerd: { ...linkerd, "iptables-mode": mode, ipv6: true } });
@@ -175,7 +175,7 @@ const lacks: readonly Lack[] = [
   },
 ];
 
-test.for(lacks)("STATUS says what is missing when $name", async (lack, { scene }) => {
+test.concurrent.for(lacks)("STATUS says what is missing when $name", async (lack, { scene }) => {
   writeFileSync(join(scene.dir, "file"), "");
   mkdirSync(join(scene.dir, "ro"));
   const here = (text: string) => text.replaceAll("@", scene.dir);

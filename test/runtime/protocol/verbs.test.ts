@@ -25,7 +25,7 @@ function no(verb: string): string {
 }
 
 describe.for(Object.entries(forms))("the %s", ([, program]) => {
-  test.for(answers)(
+  test.concurrent.for(answers)(
     "serves the verbs that $cniVersion has when the conf is of $cniVersion",
     async ({ cniVersion, check, gc, status }, { scene }) => {
       const result = { cniVersion, ips: [{ version: "4", address: "10.9.0.2/24" }] };
@@ -78,7 +78,7 @@ const stdins: [when: string, stdin: string][] = [
   ["stdin is no JSON", "{"],
 ];
 
-test.for(stdins)("VERSION answers when %s", async ([, stdin], { scene }) => {
+test.concurrent.for(stdins)("VERSION answers when %s", async ([, stdin], { scene }) => {
   const { exitCode, stdout, stderr } = await scene.call("VERSION", stdin, { env: libcni });
   expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: about, stderr: "" });
 });

@@ -1,0 +1,143 @@
+// One family on its way to its ruleset: what came of a try, and what to try next. Does nothing itself.
+import { ownChains } from "../mesh/linkerd.ts";
+import type { Outcome } from "./client.ts";
+import { failedChain, readFailure, type ToolFailure } from "./failure.ts";
+import { plan, planFresh, type Transaction } from "./plan.ts";
+import { renderRestore } from "./restore.ts";
+import { holdsAny, type Ruleset, type Table } from "./table.ts";
+
+/** So many times the same, with nobody else at the table: no further try will do. */
+const sameMax = 3;
+
+/** One family on its way to its ruleset. */
+export type Progress = {
+  readonly ruleset: Ruleset;
+  /** What is left to do; empty once the table has been read back and is right. */
+  transaction: Transaction;
+  failure: Failure | undefined;
+  /** How often in a row the same text met the same refusal, and left the table as it was. */
+  same: number;
+  /** The transaction was planned from what we saw. */
+  looked: boolean;
+  /** Somebody else changed the table while we were at it. */
+  disturbed: boolean;
+  /** The own chains were made by us, just now, where there were none. */
+  created: boolean;
+  changed: boolean;
+  unmasked: boolean;
+};
+
+export type Failure = ToolFailure & {
+  readonly program: string;
+  readonly chain: string;
+  readonly isUnverifiable?: true;
+};
+
+/** Before the first try, which does not look: on a fresh netns that is all it takes, and elsewhere (-N) nothing happens. */
+export function begin(ruleset: Ruleset): Progress {
+  return {
+    ruleset,
+    transaction: planFresh(ruleset),
+    failure: undefined,
+    same: 0,
+    looked: false,
+    disturbed: false,
+    created: false,
+    changed: false,
+    unmasked: false,
+  };
+}
+
+/** Takes in what came of a try, with the table as it was read after it. */
+export function advance(progress: Progress, outcome: Outcome, table: Table | Error): void {
+  const { transaction, failure: before, looked } = progress;
+  const fresh = isFresh(transaction);
+  progress.unmasked ||= outcome.unmasked === true;
+  if (outcome.restoreStatus === 0) {
+    progress.changed = true;
+    progress.created ||= fresh;
+  }
+  if (!(table instanceof Error)) {
+    progress.transaction = planFor(progress.ruleset, table);
+    progress.looked = true;
+  } else if (outcome.restoreStatus === 0 || fresh) {
+    // Loaded, or met something of ours, but not seen: the next try only looks.
+    progress.transaction = [];
+  }
+  progress.failure = failureOf(outcome, table, fresh);
+  if (progress.failure === undefined) {
+    // Loaded, and not there when we looked.
+    progress.disturbed ||= outcome.restoreStatus === 0 && progress.transaction.length > 0;
+    progress.same = 0;
+    return;
+  }
+  const unchanged = renderRestore(transaction) === renderRestore(progress.transaction);
+  progress.disturbed ||= (looked && !unchanged) || isOutdated(outcome);
+  progress.same = progress.failure.said === before?.said && unchanged ? progress.same + 1 : 1;
+}
+
+// Where nothing of ours is, the text that refuses to meet anything of ours: what it makes is known to be of our making.
+function planFor(ruleset: Ruleset, table: Table): Transaction {
+  const names = ruleset.chains.map(({ name }) => name);
+  return holdsAny(table, names) ? plan(ruleset, table) : planFresh(ruleset);
+}
+
+/** The text that refuses to meet anything of ours. */
+export function isFresh(transaction: Transaction): boolean {
+  return transaction[0]?.do === "create-chain";
+}
+
+// A refusal of the first text because our chains are there already is what that text is for.
+function failureOf(outcome: Outcome, table: Table | Error, fresh: boolean): Failure | undefined {
+  const { restoreStatus, saveStatus, stderr } = outcome;
+  const { restore, save } = outcome.job.tools;
+  const where = { program: restoreStatus === 0 ? save : restore, chain: failedChain(stderr) };
+  if (saveStatus !== 0) return { ...readFailure(restoreStatus || saveStatus, stderr), ...where };
+  if (table instanceof Error) {
+    return { kind: "unknown", said: table.message, advice: "", program: save, chain: "" };
+  }
+  if (table.unverifiable !== undefined) {
+    const hidden = { kind: "unsupported", said: table.unverifiable, advice: nativeAdvice } as const;
+    return { ...hidden, program: restore, chain: "", isUnverifiable: true };
+  }
+  if (restoreStatus === 0) return undefined;
+  if (fresh && holdsAny(table, ownNames(outcome.job.restore))) return undefined;
+  const failure = { ...readFailure(restoreStatus, stderr), ...where };
+  return isOutdated(outcome) ? { ...failure, kind: "transient", advice: outdatedAdvice } : failure;
+}
+
+// The text names what is no longer there, or makes what is there by now: somebody was at the table after our look.
+// legacy gives only the line; what the kernel has against a rule it blames on COMMIT.
+function isOutdated({ job, restoreStatus, stderr }: Outcome): boolean {
+  if (restoreStatus === 0) return false;
+  const line = Number(/^\S*tables-restore: line (\d+) failed$/m.exec(stderr)?.[1] ?? Infinity);
+  const commit = job.restore.split("\n").indexOf("COMMIT") + 1;
+  return line < commit || outdated.test(stderr);
+}
+
+const outdated = new RegExp(
+  [
+    "failed: (?:Chain already exists|Bad rule|No chain/target/match by that name)",
+    ...ownChains.map((name) => `Couldn't load target .${name}'|Chain '${name}' does not exist`),
+  ].join("|"),
+);
+
+const outdatedAdvice = "another program is changing the rules; try again";
+
+const nativeAdvice =
+  "rules written by nft itself stand in the nat table, so iptables cannot show it; remove them or use another table";
+
+function ownNames(restore: string): string[] {
+  return [...restore.matchAll(/^-N (\S+)$/gm)].map(([, name]) => name ?? "");
+}
+
+/** Read back, and right. */
+export function isDone({ transaction, failure }: Progress): boolean {
+  return transaction.length === 0 && failure === undefined;
+}
+
+/** No further try will do. */
+export function isRefused({ failure, same, disturbed }: Progress): boolean {
+  if (failure?.kind === "unsupported") return true;
+  return failure?.kind === "unknown" && same >= sameMax && !disturbed;
+}
