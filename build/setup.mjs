@@ -74,7 +74,7 @@ const testSteps = [
 const oldClusterSteps = [
   ...testSteps,
   kubernetesStep({
-    name: "old Kubernetes",
+    name: "old cluster",
     version: versions.oldKubernetes,
     dir: oldKubernetesDir,
   }),

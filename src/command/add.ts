@@ -1,5 +1,6 @@
 // ADD: intent, rules, proof, record, and prevResult handed on.
-import type { AttachmentRecord } from "../attachment/record.ts";
+import { type AttachmentRecord, longestNameBytes, recordName } from "../attachment/record.ts";
+import { CniError, errorCode } from "../cni/error.ts";
 import { readPrevResult } from "../cni/result.ts";
 import type { BackendChoice } from "../netfilter/choice.ts";
 import { planFresh } from "../netfilter/plan.ts";
@@ -40,6 +41,7 @@ async function carryOut(call: Call, work: Work, told: Told): Promise<void> {
     return;
   }
   // Before the rules: an ADD that could not be recorded would leave rules that no DEL takes out.
+  requireName(call);
   call.store.prepare();
   const { choice, changed } = await redirect(call, { netns, rulesets });
   told["backend"] = choice.backend;
@@ -50,6 +52,15 @@ async function carryOut(call: Call, work: Work, told: Told): Promise<void> {
     await writeSysctl(netns, setting, lookingOf(call));
   }
   call.store.write(recordOf(call, work, choice));
+}
+
+// Only the network's name has no bound of its own.
+function requireName(call: Call): void {
+  const excess = Buffer.byteLength(recordName(keyOf(call))) - longestNameBytes;
+  if (excess <= 0) return;
+  throw new CniError(errorCode.invalidConf, "network name is too long", {
+    details: `by ${excess} characters, for a file that is named after network, container and interface`,
+  });
 }
 
 function recordOf(call: Call, work: Work, choice: BackendChoice): AttachmentRecord {

@@ -1,5 +1,4 @@
 // One CNI call from environment and stdin to stdout and exit status. The only catch of the program is here.
-import { longestNameBytes, recordName } from "../attachment/record.ts";
 import { parseNetworkConf } from "../cni/conf.ts";
 import { CniError, errorCode, renderError } from "../cni/error.ts";
 import { type Environment, parseRequest } from "../cni/request.ts";
@@ -14,7 +13,7 @@ import { type Logger, redact } from "../log.ts";
 import { parseConf, parseConfLeniently, unknownKeys } from "../mesh/conf.ts";
 import { version } from "../version.ts";
 import { add } from "./add.ts";
-import { type Call, keyOf, podOf, subjectOf, type Told } from "./call.ts";
+import { type Call, podOf, subjectOf, type Told } from "./call.ts";
 import { check } from "./check.ts";
 import { del } from "./del.ts";
 import { toCniError } from "./failure.ts";
@@ -82,8 +81,7 @@ async function serve(input: Input, deps: Deps, state: State): Promise<string> {
   const unknown = unknownKeys(network.document, plugin);
   if (unknown.length > 0) log.warn({ keys: unknown }, "the conf has keys that nobody reads");
   const call = makeCall({ request, network, plugin, log }, deps);
-  state.subject = subjectOf(call);
-  if (command === "ADD") requireRecordable(call);
+  if (containerId !== "") state.subject = subjectOf(call);
   return await logged(call, flow, state);
 }
 
@@ -94,15 +92,6 @@ function readConf({ readStdin }: Input): string {
     const problem = cause instanceof Error ? cause.message : String(cause);
     throw new CniError(errorCode.ioFailure, `error reading from stdin: ${problem}`, { cause });
   }
-}
-
-// Said before anything is done: an attachment that cannot be recorded could not be cleaned up.
-function requireRecordable(call: Call): void {
-  const excess = Buffer.byteLength(recordName(keyOf(call))) - longestNameBytes;
-  if (excess <= 0) return;
-  throw new CniError(errorCode.invalidConf, "network name is too long", {
-    details: `by ${excess} characters, for a file that is named after network, container and interface`,
-  });
 }
 
 function report({ code, message, details, cause }: CniError, deps: Deps, state: State): void {

@@ -4,6 +4,7 @@ import { readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { parse as parseYaml, YAMLParseError } from "yaml";
 import * as z from "zod/mini";
+import { expectationOf } from "../cni/schema-issue.ts";
 
 /** What a connection needs. */
 export type KubeAccess = {
@@ -115,7 +116,7 @@ function readKubeconfig(file: string): z.infer<typeof kubeconfigSchema> {
   const at = issue?.path.join(".") ?? "";
   throw new KubeconfigError(
     file,
-    at === "" ? "it is not a kubeconfig" : `${at}: ${issue?.message}`,
+    at === "" || issue === undefined ? "it is not a kubeconfig" : `${at}: ${expectationOf(issue)}`,
   );
 }
 

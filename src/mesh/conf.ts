@@ -3,6 +3,7 @@
 import * as z from "zod/mini";
 import type { JsonObject } from "../cni/conf.ts";
 import { CniError, errorCode } from "../cni/error.ts";
+import { expectationOf } from "../cni/schema-issue.ts";
 import { configKeys } from "./linkerd.ts";
 
 /** Numbers as users write them: 4143 or "4143". */
@@ -35,7 +36,10 @@ const sluiceSchema = z.looseObject({
   // Misspelt, it would deny nothing.
   "deny-annotations": z._default(z.record(z.string(), z.array(z.enum(configKeys))), {}),
   "on-invalid-annotation": z._default(z.enum(["reject", "warn"]), "reject"),
-  "state-dir": z._default(z.string(), "/run/sluice"),
+  "state-dir": z._default(
+    z.string().check(z.regex(/^\//, "expected an absolute path")),
+    "/run/sluice",
+  ),
   "timeout-seconds": z._default(z.number().check(z.minimum(1), z.maximum(110)), 20),
 });
 
@@ -76,9 +80,9 @@ const protocolKeys = [
 export function parseConf(document: JsonObject): PluginConf {
   const result = z.safeParse(confSchema, document, { reportInput: true });
   if (result.success) return result.data;
-  const problems = result.error.issues.map(({ path, message, input }) => {
-    const found = String(JSON.stringify(input));
-    return `${path.join(".")}: ${message}, found ${found.length > 200 ? `${found.slice(0, 200)}...` : found}`;
+  const problems = result.error.issues.map((issue) => {
+    const found = String(JSON.stringify(issue.input));
+    return `${issue.path.join(".")}: ${expectationOf(issue)}, found ${found.length > 200 ? `${found.slice(0, 200)}...` : found}`;
   });
   throw invalidConf(problems.join("; "));
 }

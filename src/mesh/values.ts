@@ -54,7 +54,7 @@ function uid(word: NumberWord): number {
 
 // Charts write -1, and older ones 0, for "no group".
 function gid(word: NumberWord): number | undefined {
-  if (word === undefined || Number(word) === 0 || Number(word) === -1) return undefined;
+  if (word === undefined || ["0", "-1"].includes(String(word))) return undefined;
   const value = /^[0-9]{1,10}$/.test(String(word)) ? Number(word) : Number.NaN;
   if (value <= 4_294_967_294) return value;
   throw invalidConf(

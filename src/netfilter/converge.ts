@@ -154,7 +154,7 @@ async function takeBack(session: Session, all: readonly Progress[]): Promise<voi
       const names = ruleset.chains.map(({ name }) => name);
       return restoreJob(session.choice, ruleset.family, planRemoval(names, asTable(ruleset)));
     });
-  if (jobs.length === 0) return;
+  if (jobs.length === 0 || session.place === "scratch") return;
   try {
     await session.client(session.place, jobs, Math.max(session.remainingMs(), 2_000));
   } catch {

@@ -17,6 +17,9 @@ export type ToolFailure = {
 
 type Pattern = { text: RegExp; kind: FailureKind; advice: string };
 
+const moduleAdvice =
+  "the kernel lacks a match or target: modprobe xt_owner xt_REDIRECT xt_multiport xt_comment";
+
 const patterns: readonly Pattern[] = [
   {
     text: /holding the xtables lock|resource temporarily unavailable|device or resource busy|interrupted system call/i,
@@ -56,10 +59,15 @@ const patterns: readonly Pattern[] = [
       "the kernel has no nat table for this backend: modprobe iptable_nat (ip6table_nat), or use nft",
   },
   {
-    text: /RULE_APPEND failed \((?:no such file|operation not supported)/i,
+    text: /RULE_(?:APPEND|INSERT) failed \(operation not supported/i,
     kind: "unsupported",
-    advice:
-      "the kernel lacks a match or target: modprobe xt_owner xt_REDIRECT xt_multiport xt_comment",
+    advice: moduleAdvice,
+  },
+  {
+    // The kernel does not say what is not there: a module, or a chain that somebody has just deleted.
+    text: /RULE_(?:APPEND|INSERT) failed \(no such file/i,
+    kind: "unknown",
+    advice: moduleAdvice,
   },
 ];
 

@@ -31,6 +31,8 @@ export const exec: Exec = (request) => {
     env: request.env,
     // Nothing of the runtime's environment reaches the tools: its LD_LIBRARY_PATH is for its own programs.
     extendEnv: false,
+    // The runtime's own working directory may be gone.
+    cwd: "/",
     stdio: ["ignore", "pipe", "pipe", ...more],
     timeout: Math.ceil(request.timeoutMs),
     killSignal: "SIGKILL",

@@ -26,7 +26,7 @@ const prints = (stdout: string): Event => ({ program: save4, fails: { stdout } }
 const times = (count: number, event: Event) => new Array<Event>(count).fill(event);
 
 const lock = "Another app is currently holding the xtables lock.";
-const odd = "iptables-restore: line 3 failed";
+const odd = "iptables-restore: line 99 failed";
 const hooked = "line 4: RULE_APPEND failed (Invalid argument): rule in chain OUTPUT";
 const noTable =
   "iptables-restore v1.8.9 (legacy): can't initialize iptables table `nat': Table does not exist";

@@ -50,7 +50,7 @@ const errors: [when: string, command: string, stdin: unknown, error: ReturnType<
       "our part is wrong",
       "ADD",
       { ...conf, cniVersion: "1.0.0", linkerd: {}, log_level: 1 },
-      ofVersion("1.0.0", failed(7, "invalid conf: log_level: Invalid input, found 1")),
+      ofVersion("1.0.0", failed(7, "invalid conf: log_level: expected string, found 1")),
     ],
     [
       "a value is missing",

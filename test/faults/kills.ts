@@ -2,15 +2,17 @@
 // was to make of it, and the next ADD ends complete.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { Backend } from "../../src/netfilter/table.ts";
-import { type LabNetns, makeNetns } from "../lab/netns.ts";
+import { makeNetns } from "../lab/netns.ts";
 import { plugin } from "../lab/plugin.ts";
-import { linkerd, type StateName } from "../lab/states.ts";
+import type { StateName } from "../lab/states.ts";
+import { call, confOf, environmentOf, type Subject } from "./call.ts";
+import { hasChild, killGroup, markedWith } from "./processes.ts";
 import { everyTable, load, nameOf, ours, readAll, type Tables } from "./tables.ts";
 
 /** What a netns is in before the ADD that is killed: the state of the backend that ADD writes to, and of the other. */
@@ -93,7 +95,7 @@ async function measure(atOnce: number): Promise<Timing> {
     const lab = makeLab("nft");
     try {
       const began = performance.now();
-      const { stderr } = await lab.call("ADD");
+      const { stderr } = await call("ADD", lab);
       const toolsMs = Number(/"durationMs":([\d.]+)/.exec(stderr)?.[1]);
       return { wholeMs: performance.now() - began, toolsMs };
     } finally {
@@ -140,57 +142,23 @@ async function killOne(trial: Trial, { wholeMs, toolsMs }: Timing): Promise<Judg
 /** Starts ADD, kills after the delay, and waits until all that ADD started has ended. True when it had ended before. */
 async function addAndKill(lab: Lab, { victim, aimed }: Trial, delayMs: number): Promise<boolean> {
   const child = spawn(plugin, [], {
-    env: lab.environment("ADD"),
+    env: environmentOf("ADD", lab),
     // A process group of its own, as a runtime that ends a plugin with all of its kind would have it.
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],
   });
   const ended = once(child, "exit");
   // A plugin that is killed early does not read.
-  child.stdin.on("error", () => undefined).end(JSON.stringify(lab.conf));
-  if (aimed) while (child.exitCode === null && childrenOf(child.pid) === "") await sleep(1);
+  child.stdin.on("error", () => undefined).end(confOf(lab));
+  if (aimed) while (child.exitCode === null && !hasChild(child.pid)) await sleep(1);
   await Promise.race([sleep(delayMs), ended]);
   const late = child.exitCode !== null;
-  const started = descendants(lab.mark).filter(({ pid }) => pid !== child.pid);
+  const started = markedWith(lab.mark).filter(({ pid }) => pid !== child.pid);
   if (victim !== "children" && child.pid !== undefined) killGroup(child.pid);
   if (victim !== "plugin") for (const { group } of started) killGroup(group);
   await ended;
-  while (descendants(lab.mark).length > 0) await sleep(5);
+  while (markedWith(lab.mark).length > 0) await sleep(5);
   return late;
-}
-
-function childrenOf(pid: number | undefined): string {
-  return textOf(`/proc/${pid}/task/${pid}/children`);
-}
-
-type Process = { readonly pid: number; readonly group: number };
-
-/** The processes that have the mark in their environment: the plugin and all that it started. */
-function descendants(mark: string): Process[] {
-  const numbers = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  return numbers.flatMap((name) => {
-    if (!textOf(`/proc/${name}/environ`).includes(mark)) return [];
-    // After the name, which may hold anything: state, parent, group.
-    const [, , group] = textOf(`/proc/${name}/stat`).split(") ").at(-1)?.split(" ") ?? [];
-    return group === undefined ? [] : [{ pid: Number(name), group: Number(group) }];
-  });
-}
-
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    // It has ended meanwhile.
-    return "";
-  }
-}
-
-function killGroup(group: number): void {
-  try {
-    process.kill(-group, "SIGKILL");
-  } catch {
-    // It has ended meanwhile.
-  }
 }
 
 /** Half states, and what else must not be. */
@@ -224,8 +192,8 @@ function heldBy(isNew: readonly boolean[]): Judged["held"] {
 }
 
 async function judgeNext(lab: Lab, before: Tables): Promise<string[]> {
-  const add = await lab.call("ADD");
-  const check = await lab.call("CHECK");
+  const add = await call("ADD", lab);
+  const check = await call("CHECK", lab);
   const after = await readAll(lab.netns);
   const wrong = everyTable.filter((table) => {
     const expected = table.backend === lab.backend ? ours : [];
@@ -240,71 +208,14 @@ async function judgeNext(lab: Lab, before: Tables): Promise<string[]> {
   ];
 }
 
-type Answer = {
-  readonly exitCode: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-};
-
-/** A dual-stack pod's netns with a state directory, and calls about it that can be told from others' by a mark. */
-type Lab = {
-  readonly netns: LabNetns;
-  readonly backend: Backend;
-  readonly conf: object;
-  readonly mark: string;
-  readonly environment: (command: string) => Record<string, string>;
-  readonly call: (command: string) => Promise<Answer>;
-  readonly remove: () => void;
-};
+type Lab = Subject & { readonly mark: string; readonly remove: () => void };
 
 function makeLab(backend: Backend): Lab {
   const netns = makeNetns("kill");
   const stateDir = mkdtempSync(join(tmpdir(), "slc-kill-"));
-  const conf = {
-    cniVersion: "1.1.0",
-    name: "lab",
-    type: "sluice",
-    linkerd: { ...linkerd, "iptables-mode": backend },
-    sluice: { "state-dir": stateDir },
-    prevResult: {
-      cniVersion: "1.1.0",
-      ips: [{ address: "10.9.0.2/24" }, { address: "fd00:9::2/64" }],
-    },
+  const remove = () => {
+    netns.remove();
+    rmSync(stateDir, { recursive: true, force: true });
   };
-  // PATH is the one variable that the plugin hands on.
-  const mark = join(stateDir, "bin");
-  const environment = (command: string) => ({
-    PATH: `${mark}:${process.env["PATH"] ?? ""}`,
-    CNI_COMMAND: command,
-    CNI_CONTAINERID: "c1",
-    CNI_NETNS: netns.path,
-    CNI_IFNAME: "eth0",
-    CNI_PATH: "/opt/cni/bin",
-  });
-  return {
-    netns,
-    backend,
-    conf,
-    mark,
-    environment,
-    call: (command) => answerOf(environment(command), JSON.stringify(conf)),
-    remove: () => {
-      netns.remove();
-      rmSync(stateDir, { recursive: true, force: true });
-    },
-  };
-}
-
-async function answerOf(env: Record<string, string>, input: string): Promise<Answer> {
-  const child = spawn(plugin, [], { env });
-  const said = { stdout: "", stderr: "" };
-  child.stdout.on("data", (data) => {
-    said.stdout += String(data);
-  });
-  child.stderr.on("data", (data) => {
-    said.stderr += String(data);
-  });
-  child.stdin.end(input);
-  await once(child, "close");
-  return { exitCode: child.exitCode, ...said };
+  return { netns, backend, stateDir, mark: join(stateDir, "bin"), remove };
 }

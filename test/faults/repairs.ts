@@ -3,10 +3,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { execa } from "execa";
 import type { Backend } from "../../src/netfilter/table.ts";
-import { plugin } from "../lab/plugin.ts";
-import { inboundJump, linkerd, outboundJump, rule } from "../lab/states.ts";
+import { inboundJump, outboundJump, rule } from "../lab/states.ts";
+import { call } from "./call.ts";
 import { load, runInside } from "./tables.ts";
 import { type Met, makeTraffic, proxied, type Traffic } from "./traffic.ts";
 
@@ -70,29 +69,8 @@ async function drift({ traffic: { pod }, backend }: Pod, number: number): Promis
 }
 
 /** One ADD; what is wrong with its answer. */
-async function add({ traffic: { pod }, backend, stateDir }: Pod): Promise<string[]> {
-  const conf = {
-    cniVersion: "1.1.0",
-    name: "lab",
-    type: "sluice",
-    linkerd: { ...linkerd, "iptables-mode": backend },
-    sluice: { "state-dir": stateDir },
-    prevResult: {
-      cniVersion: "1.1.0",
-      ips: [{ address: "10.9.0.2/24" }, { address: "fd00:9::2/64" }],
-    },
-  };
-  const { exitCode, stdout, stderr } = await execa(plugin, [], {
-    env: {
-      CNI_COMMAND: "ADD",
-      CNI_CONTAINERID: "c1",
-      CNI_NETNS: pod.path,
-      CNI_IFNAME: "eth0",
-      CNI_PATH: "/opt/cni/bin",
-    },
-    input: JSON.stringify(conf),
-    reject: false,
-  });
+async function add(pod: Pod): Promise<string[]> {
+  const { exitCode, stdout, stderr } = await call("ADD", { ...pod, netns: pod.traffic.pod });
   if (exitCode !== 0) return [`ADD failed: ${stdout}`];
   return stderr.includes('"changed":["ipv4","ipv6"]') ? [] : [`ADD repaired nothing: ${stderr}`];
 }

@@ -116,16 +116,16 @@ const faults: [what: string, content: string | object, problem: string][] = [
     "it is neither YAML nor JSON (line 4)",
   ],
   ["of an alias to nothing", "a: *marker-token", "it is neither YAML nor JSON (line 1)"],
-  ["without users", { ...good, users: undefined }, "users: Invalid input"],
+  ["without users", { ...good, users: undefined }, "users: expected array"],
   [
     "with a number for a token",
     kubeconfigObject(stub, { user: { token: 7 } }),
-    "users.0.user.token: Invalid input",
+    "users.0.user.token: expected string",
   ],
   [
     "without a server",
     kubeconfigObject(stub, { cluster: { server: undefined } }),
-    "clusters.0.cluster.server: Invalid input",
+    "clusters.0.cluster.server: expected string",
   ],
   ["without a context", { ...good, contexts: [] }, "it has no context here"],
   [

@@ -87,22 +87,42 @@ const ipv6 = (value: unknown) => ({ linkerd: { ipv6: value } });
 const mode = (value: unknown) => ({ linkerd: { "iptables-mode": value } });
 const timeout = (value: unknown) => ({ linkerd: {}, sluice: { "timeout-seconds": value } });
 const wrong: [what: string, document: object, problem: string][] = [
-  ["no linkerd", {}, "linkerd: Invalid input, found undefined"],
-  ["a list for linkerd", { linkerd: [] }, "linkerd: Invalid input, found []"],
-  ["true for a number", port(true), "linkerd.incoming-proxy-port: Invalid input, found true"],
-  ["null for a number", port(null), "linkerd.incoming-proxy-port: Invalid input, found null"],
-  ["a string for a list", excluded("80"), `${inboundKey}: Invalid input, found "80"`],
-  ["an object in a list", excluded([80, {}]), `${inboundKey}.1: Invalid input, found {}`],
-  ["a number for a subnet", subnets([10]), "linkerd.subnets-to-ignore.0: Invalid input, found 10"],
-  ["a string for ipv6", ipv6("true"), 'linkerd.ipv6: Invalid input, found "true"'],
-  ["an unknown mode", mode("bpf"), 'linkerd.iptables-mode: Invalid input, found "bpf"'],
-  ["no time", timeout(0), "sluice.timeout-seconds: Invalid input, found 0"],
-  ["too much time", timeout(111), "sluice.timeout-seconds: Invalid input, found 111"],
-  ["null for sluice", { linkerd: {}, sluice: null }, "sluice: Invalid input, found null"],
+  ["no linkerd", {}, "linkerd: expected object, found undefined"],
+  ["a list for linkerd", { linkerd: [] }, "linkerd: expected object, found []"],
+  [
+    "true for a number",
+    port(true),
+    "linkerd.incoming-proxy-port: expected number or string, found true",
+  ],
+  [
+    "null for a number",
+    port(null),
+    "linkerd.incoming-proxy-port: expected number or string, found null",
+  ],
+  ["a string for a list", excluded("80"), `${inboundKey}: expected array, found "80"`],
+  [
+    "an object in a list",
+    excluded([80, {}]),
+    `${inboundKey}.1: expected number or string, found {}`,
+  ],
+  [
+    "a number for a subnet",
+    subnets([10]),
+    "linkerd.subnets-to-ignore.0: expected string, found 10",
+  ],
+  ["a string for ipv6", ipv6("true"), 'linkerd.ipv6: expected boolean, found "true"'],
+  [
+    "an unknown mode",
+    mode("bpf"),
+    'linkerd.iptables-mode: expected one of "auto", "nft", "legacy", "plain", "", found "bpf"',
+  ],
+  ["no time", timeout(0), "sluice.timeout-seconds: expected at least 1, found 0"],
+  ["too much time", timeout(111), "sluice.timeout-seconds: expected at most 110, found 111"],
+  ["null for sluice", { linkerd: {}, sluice: null }, "sluice: expected object, found null"],
   [
     "two faults",
     { log_level: 1, ...ipv6(1) },
-    "log_level: Invalid input, found 1; linkerd.ipv6: Invalid input, found 1",
+    "log_level: expected string, found 1; linkerd.ipv6: expected boolean, found 1",
   ],
 ];
 

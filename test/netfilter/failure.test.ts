@@ -54,11 +54,7 @@ const said: [text: string, kind: FailureKind, advised: keyof typeof advice][] = 
     "unsupported",
     "noNat",
   ],
-  [
-    "line 4: RULE_APPEND failed (No such file or directory): rule in chain A",
-    "unsupported",
-    "module",
-  ],
+  ["line 4: RULE_APPEND failed (No such file or directory): rule in chain A", "unknown", "module"],
   [
     "line 4: RULE_APPEND failed (Operation not supported): rule in chain A",
     "unsupported",

@@ -6,9 +6,23 @@ import { confOf, kernelState, logLine, named, test } from "./level.ts";
 /** What is put into a good conf's `linkerd` (undefined takes the key out), and the message that it gives. */
 type Bad = { readonly put: Readonly<Record<string, unknown>>; readonly says: string };
 
+/** What a key takes, in the message's words: of an entry, where the value is a list of one. */
+const expectations: Readonly<Record<string, string>> = {
+  "ports-to-redirect": "array",
+  "inbound-ports-to-ignore": "array",
+  "outbound-ports-to-ignore": "array",
+  "subnets-to-ignore": "array",
+  "inbound-ports-to-ignore.0": "number or string",
+  "subnets-to-ignore.0": "string",
+  simulate: "boolean",
+  ipv6: "boolean",
+  "iptables-mode": 'one of "auto", "nft", "legacy", "plain", ""',
+};
+
 function wrongType(key: string, value: unknown, at: string = key): Bad {
-  const shown = Array.isArray(value) && at !== key ? value[0] : value;
-  return { put: { [key]: value }, says: `${at}: Invalid input, found ${JSON.stringify(shown)}` };
+  const shown = JSON.stringify(Array.isArray(value) && at !== key ? value[0] : value);
+  const says = `${at}: expected ${expectations[at] ?? "number or string"}, found ${shown}`;
+  return { put: { [key]: value }, says };
 }
 
 function noPort(key: string, value: unknown, shown: string): Bad {
@@ -103,7 +117,7 @@ const bads: readonly Bad[] = [
   noGroup(4294967295),
   {
     put: { "incoming-proxy-port": true, "iptables-mode": "x" },
-    says: 'incoming-proxy-port: Invalid input, found true; linkerd.iptables-mode: Invalid input, found "x"',
+    says: 'incoming-proxy-port: expected number or string, found true; linkerd.iptables-mode: expected one of "auto", "nft", "legacy", "plain", "", found "x"',
   },
 ];
 

@@ -4,9 +4,10 @@ import { test as base, describe, expect } from "vitest";
 import { boxLack, makeBox } from "./cri/box.ts";
 import { meshed, redirected } from "./cri/chain.ts";
 import { newContainerd, oldContainerd, type Release } from "./cri/containerd.ts";
+import { crictlLack } from "./cri/crictl.ts";
 import { need } from "./cri/need.ts";
 import { type CriNode, makeNode } from "./cri/node.ts";
-import { annotatedChain } from "./cri/plugins.ts";
+import { annotatedChain, pluginsLack } from "./cri/plugins.ts";
 import { countedRedirects, kept, logged, nothingKept, rulesIn } from "./cri/traces.ts";
 import { until } from "./cri/until.ts";
 
@@ -18,7 +19,8 @@ type Kind = { readonly release: Release | undefined; readonly cniVersion: string
 const testOn = (title: string, { release, cniVersion }: Kind) =>
   base
     .extend("lack", { scope: "file" }, () => {
-      return boxLack() ?? (release === undefined ? `${title} is not installed` : undefined);
+      const releaseLack = release === undefined ? `${title} is not installed` : undefined;
+      return boxLack() ?? pluginsLack() ?? crictlLack() ?? releaseLack;
     })
     .extend("made", { scope: "file" }, async ({ lack }, { onCleanup }) => {
       if (lack !== undefined || release === undefined) return undefined;

@@ -5,6 +5,7 @@ import { plugin } from "../lab/plugin.ts";
 import { type Box, boxLack, makeBox, type Outcome } from "./cri/box.ts";
 import { chainOf, linkerd, redirected } from "./cri/chain.ts";
 import { need } from "./cri/need.ts";
+import { pluginsLack } from "./cri/plugins.ts";
 import { layOutPodman, type Podman, podmanLack } from "./cri/podman.ts";
 import type { Recorded } from "./cri/recorder.ts";
 import { kept, nothingKept, rulesIn } from "./cri/traces.ts";
@@ -24,7 +25,7 @@ type Made = { readonly box: Box; readonly podman: Podman };
 
 /** A test that is given a podman, which is one for the whole file, without containers. */
 const test = base
-  .extend("lack", { scope: "file" }, () => boxLack() ?? podmanLack())
+  .extend("lack", { scope: "file" }, () => boxLack() ?? pluginsLack() ?? podmanLack())
   .extend("made", { scope: "file" }, async ({ lack }, { onCleanup }): Promise<Made | undefined> => {
     if (lack !== undefined) return undefined;
     const box = await makeBox("podman");

@@ -5,6 +5,8 @@ import { kubernetesDir, oldKubernetesDir, versions } from "../../../build/setup/
 import { searchPath } from "../../lab/host.ts";
 import { boxLack } from "../../runtime/cri/box.ts";
 import { newContainerd, oldContainerd, type Release } from "../../runtime/cri/containerd.ts";
+import { crictlLack } from "../../runtime/cri/crictl.ts";
+import { pluginsLack } from "../../runtime/cri/plugins.ts";
 
 export type ClusterRelease = {
   readonly title: string;
@@ -39,7 +41,8 @@ export const release: ClusterRelease =
 export function clusterLack(): string | undefined {
   const needed = ["etcd", "openssl", "runc", "haproxy", "iptables"];
   const missing = needed.filter((program) => !isOnPath(program));
-  if (boxLack() !== undefined) return boxLack();
+  const lack = boxLack() ?? pluginsLack() ?? crictlLack();
+  if (lack !== undefined) return lack;
   if (missing.length > 0) return `not installed: ${missing.join(", ")}`;
   if (!existsSync(join(release.kubernetes, "kubelet"))) return `not built: ${release.title}`;
   return release.containerd === undefined ? `no containerd for ${release.title}` : undefined;

@@ -109,7 +109,7 @@ Perhaps iptables or your kernel needs to be upgraded.\n`,
   },
   ...["owner", "REDIRECT", "multiport", "comment"].map(missingExtension),
   {
-    name: "the kernel refuses a rule, and the tool knows no reason (C13171, C40)",
+    name: "the kernel refuses a rule, and the tool knows no reason (C04, C40)",
     backend: "nft",
     words: {
       stderr:
@@ -119,6 +119,7 @@ Perhaps iptables or your kernel needs to be upgraded.\n`,
     said: "line 8: RULE_APPEND failed (No such file or directory): rule in chain PREROUTING",
     advice: advice.modules,
     chain: "PREROUTING",
+    tries: 3,
   },
   {
     name: "a library of iptables is missing",

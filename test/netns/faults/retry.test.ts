@@ -1,7 +1,7 @@
 // Others at the same table: what is transient is tried again, a bounded number of times; ADD says that it is done only when
 // it has seen all of its rules, and takes back what it cannot keep.
 import { spawn } from "node:child_process";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
 import { type Backend, backends, families } from "../../../src/netfilter/table.ts";
@@ -155,7 +155,7 @@ test.for(backends)(
     const proofs: string[][] = [];
     const began = performance.now();
     try {
-      while (performance.now() - began < 40_000) {
+      while (performance.now() - began < 5_000) {
         answers.push(await node.call("ADD", conf));
         proofs.push(...lastSaves(node, answers.at(-1)));
       }
@@ -166,7 +166,6 @@ test.for(backends)(
     const codes = answers.map(({ exitCode, stdout }) =>
       exitCode === 0 ? 0 : JSON.parse(stdout).code,
     );
-    writeFileSync(`/tmp/slc-codes.${backend}`, JSON.stringify([codes, proofs.length, answers.map((a) => a.exitCode === 0 ? logLines(a).at(-1)?.["execs"] : JSON.parse(a.stdout).msg)], null, 1));
     expect(codes.filter((code) => code !== 0 && code !== 11)).toStrictEqual([]);
     expect(proofs.filter((own) => own.join("\n") !== complete.join("\n"))).toStrictEqual([]);
 

@@ -1,5 +1,5 @@
 // The CRI's client: asks a containerd for sandboxes as a kubelet does, and for what it thinks of its network.
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { bin } from "../../../build/setup/paths.mjs";
 import type { Box } from "./box.ts";
@@ -35,8 +35,12 @@ export type Crictl = {
   readonly lists: () => Promise<string[]>;
 };
 
-/** Where set-up puts the program. */
-export const crictlProgram: string = join(bin, "crictl");
+const program = join(bin, "crictl");
+
+/** Why there is no client; undefined when there is one. */
+export function crictlLack(): string | undefined {
+  return existsSync(program) ? undefined : "crictl is not built (npm run setup)";
+}
 
 /** A client of the runtime that listens at the socket. */
 export function crictlOf(box: Box, socket: string): Crictl {
@@ -45,12 +49,7 @@ export function crictlOf(box: Box, socket: string): Crictl {
   mkdirSync(pods);
   writeFileSync(config, `runtime-endpoint: unix://${socket}\ntimeout: 60\n`);
   const call = async (...args: string[]) => {
-    const { exitCode, stdout, stderr } = await box.run([
-      crictlProgram,
-      "--config",
-      config,
-      ...args,
-    ]);
+    const { exitCode, stdout, stderr } = await box.run([program, "--config", config, ...args]);
     if (exitCode !== 0) throw new Error(`crictl ${args.join(" ")}: ${said(stderr)}`);
     return stdout;
   };

@@ -9,6 +9,12 @@ import { logFile } from "./traces.ts";
 
 const reference = ["bridge", "host-local", "loopback", "portmap", "tuning"];
 
+/** Why the reference plugins cannot be used; undefined when they can. */
+export function pluginsLack(): string | undefined {
+  const built = reference.every((name) => existsSync(join(cniPluginsDir, name)));
+  return built ? undefined : "the reference plugins are not built (npm run setup)";
+}
+
 /** Makes the directory of plugins, ours among them, and gives its path; it is there already for a second runtime. */
 export function layOutPlugins({ dir }: Box): string {
   const binDir = join(dir, "cni-bin");

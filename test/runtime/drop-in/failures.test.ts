@@ -121,7 +121,7 @@ test("ADD takes the usual ports when a control plane pod may not read services",
 const kubeconfigs: [what: string, content: string, msg: string][] = [
   ["empty", "", "it is not a kubeconfig"],
   ["no YAML", "users: [\n- token: marker-token", "it is neither YAML nor JSON (line 2)"],
-  ["one without users", "clusters: []\ncontexts: []\n", "users: Invalid input"],
+  ["one without users", "clusters: []\ncontexts: []\n", "users: expected array"],
   ["binary", "\u0000\u0001", "it is not a kubeconfig"],
 ];
 

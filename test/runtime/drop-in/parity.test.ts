@@ -10,7 +10,8 @@ import {
   test,
   warningsOf,
 } from "./level.ts";
-import { type Gives, type Rules, rows } from "./rows.ts";
+import type { Gives, Rules } from "./row.ts";
+import { rows } from "./rows.ts";
 
 test.concurrent.for(rows)("ADD on $key: $when", async (row, { api, pod }) => {
   api.objects = objectsFor(row.pod, row.namespace);

@@ -46,6 +46,7 @@ const starts: [when: string, script: string][] = [
   ["other descriptors are open", 'exec "$@" 3<. 4</etc/passwd 9>/dev/null 77<&0'],
   ["signals are ignored", 'trap "" PIPE CHLD HUP TERM; exec "$@"'],
   ["the working directory is /", 'cd / && exec "$@"'],
+  ["the working directory is gone", 'mkdir "$DIR/a"; cd "$DIR/a"; rmdir "$DIR/a"; exec "$@"'],
   ["the process leads a session", 'exec setsid "$@"'],
   ["few descriptors are allowed", 'ulimit -n 64; exec "$@"'],
   [

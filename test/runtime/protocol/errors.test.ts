@@ -2,7 +2,7 @@
 import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { changeNat } from "../../lab/pod-nat.ts";
+import { changeNat, savedNat } from "../../lab/pod-nat.ts";
 import { outboundJump } from "../../lab/states.ts";
 import { kubeconfig } from "./api-listener.ts";
 import { makeFakePath, refusing } from "./fake-path.ts";
@@ -50,13 +50,9 @@ const provocations: readonly Provocation[] = [
   },
   {
     code: 5,
-    name: "the state directory is a file",
-    more: ({ stateDir }) => {
-      writeFileSync(stateDir, "");
-      return {};
-    },
-    msg: "mkdir failed for container c1",
-    details: "EEXIST: file already exists, mkdir '@/state'",
+    name: "stdin cannot be read",
+    more: () => ({ program: ["bash", "-c", 'exec "$@" </', "bash", ...forms.executable] }),
+    msg: "error reading from stdin: EISDIR: illegal operation on a directory, read",
   },
   {
     code: 6,
@@ -148,6 +144,13 @@ const provocations: readonly Provocation[] = [
     msg: 'pod emoji/web has annotations that cannot be honoured: config.linkerd.io/skip-inbound-ports: "x-y" is not a range of ports (1-65535, lower end first)',
     details: "correct or remove them",
   },
+  {
+    code: 999,
+    name: "something happens that nobody thought of",
+    stdin: `{"cniVersion":"1.1.0","name":"lab","linkerd":${"[".repeat(60_000)}${"]".repeat(60_000)}}`,
+    msg: "internal error for this call: Maximum call stack size exceeded",
+    details: "this is a fault of sluice; please report it with the log",
+  },
 ];
 
 test.concurrent.for(provocations)(
@@ -161,6 +164,16 @@ test.concurrent.for(provocations)(
     expect([exitCode, stdout]).toEqual([1, failure(code, here(msg), here(details))]);
   },
 );
+
+test("the error has code 5, and no rule is left, when the record cannot be written", async ({
+  scene,
+}) => {
+  writeFileSync(scene.stateDir, "");
+  const { exitCode, stdout } = await scene.call("ADD", scene.conf());
+  const details = `EEXIST: file already exists, mkdir '${scene.stateDir}'`;
+  expect([exitCode, stdout]).toEqual([1, failure(5, "mkdir failed for container c1", details)]);
+  expect(savedNat(scene.pod)).not.toContain("PROXY_INIT");
+});
 
 test("the error has code 5 and names the record when GC cannot remove it", async ({ scene }) => {
   const record = join(scene.stateDir, "attachments/lab,c1,eth0.json");

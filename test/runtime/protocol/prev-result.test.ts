@@ -125,14 +125,17 @@ const shell = (script: string): Program => ["bash", "-c", script, "bash", ...for
 
 const ways: [when: string, program: Program][] = [
   ["it is as it is", forms.executable],
-  ["stdin does not block", perl(nonBlocking("STDIN"))],
+  [
+    "stdin is a pipe that does not block",
+    shell(`cat | perl -MFcntl -e '${nonBlocking("STDIN")} exec @ARGV' "$@"`),
+  ],
+  [
+    "stdin and stdout are sockets that do not block",
+    perl(`${nonBlocking("STDIN")} ${nonBlocking("STDOUT")}`),
+  ],
   [
     "stdout does not block, and is read slowly",
     shell(`perl -MFcntl -e '${nonBlocking("STDOUT")} exec @ARGV' "$@" | (sleep 0.3; cat)`),
-  ],
-  [
-    "stdin and stdout are one socket pair that does not block",
-    perl(`${nonBlocking("STDIN")} ${nonBlocking("STDOUT")}`),
   ],
   ["stdin is a file", shell('cat >"$FILE"; exec "$@" <"$FILE"')],
   ["stdin comes slowly", shell('(head -c 1000; sleep 0.2; head -c 100000; sleep 0.2; cat) | "$@"')],

@@ -1,0 +1,20 @@
+// SIGKILL at any moment of ADD leaves the old rules or the new ones (the long run: npm run faults).
+import { expect, test } from "vitest";
+import { killAdds } from "../../faults/kills.ts";
+import { requireRoot } from "./node.ts";
+
+const kills = 200;
+
+test(`ADD leaves the old ruleset or the new one in each family when it is killed, ${kills} times`, {
+  timeout: 240_000,
+}, async ({ skip }) => {
+  requireRoot(skip);
+
+  const { held, late, ...found } = await killAdds({ kills, atOnce: 4 });
+
+  expect(found).toStrictEqual({ kills, faults: [] });
+  // Kills that hit nothing would prove nothing.
+  expect(held.old).toBeGreaterThan(kills / 10);
+  expect(held.new).toBeGreaterThan(kills / 10);
+  expect(late).toBeLessThan(kills / 2);
+});
