@@ -2,6 +2,7 @@
 // The same text always comes of the same sources: no time, no path of this machine is in it.
 import { chmod, mkdir } from "node:fs/promises";
 import { type BuildOptions, build } from "esbuild";
+import { leftOut } from "./left-out.ts";
 
 /** Where the bundle goes, relative to the project. */
 export const bundleFile = "dist/sluice.cjs";
@@ -12,6 +13,7 @@ const common: BuildOptions = {
   platform: "node",
   target: "node24",
   format: "cjs",
+  plugins: [leftOut],
   legalComments: "none",
   logLevel: "warning",
 };

@@ -37,7 +37,7 @@ type Expected = {
   readonly closeWaitSeconds: number | undefined;
 };
 
-// Nothing is expected of a pod that ADD left alone.
+// Nothing is expected of a pod that ADD left alone, or only simulated.
 async function expected(call: Call, netns: Netns, told: Told): Promise<Expected | undefined> {
   const record = recordFor(call, netns);
   const derived = record ?? (await derive(call, netns));
@@ -54,7 +54,7 @@ async function derive(
   netns: Netns,
 ): Promise<(Pick<AttachmentRecord, "intent"> & Pick<Expected, "rulesets">) | undefined> {
   const derived = await deriveIntent(call, netns, readPrevResult(call.network));
-  if (derived.kind === "skip") return undefined;
+  if (derived.kind === "skip" || call.plugin.linkerd.simulate) return undefined;
   const { containerId } = call.request;
   call.log.warn({ containerId }, "no record of this attachment; checking against the conf");
   return { intent: derived.intent, rulesets: buildRulesets(derived.intent) };

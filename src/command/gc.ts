@@ -33,13 +33,14 @@ export function gc(call: Call, told: Told): Promise<string> {
   );
 }
 
-/** What an ADD may need from its record to the runtime's books, and the runtime from its list to our start. */
-const graceMs = 1_000;
+/** File times come from a clock that the kernel moves on in steps. */
+const clockGrainMs = 20;
 
-// The list is older than this process, which took its time to start.
+// Of this process, whose list is older: what was added before, the runtime knew when it made the list (spec, "GC": it
+// adds nothing meanwhile).
 function beganMs({ deps }: Call): number {
   const { epochMs, monotonicMs } = deps.clock;
-  return epochMs() - monotonicMs() - graceMs;
+  return epochMs() - monotonicMs() - clockGrainMs;
 }
 
 // Nobody is being added to a netns that is no more.

@@ -44,7 +44,9 @@ type Source =
 
 function sourceOf({ plugin, network }: Call): Source {
   const { kubernetes } = plugin;
-  const wanted = plugin.sluice["pod-source"] ?? "auto";
+  const named = plugin.sluice["pod-source"];
+  if (named === undefined && kubernetes === undefined) return { kind: "conf" };
+  const wanted = named ?? "auto";
   const kubeconfig = kubernetes?.kubeconfig ?? "";
   const annotations = runtimeAnnotations(network.document);
   if (wanted !== "api" && annotations !== undefined) return { kind: "annotations", annotations };

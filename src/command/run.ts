@@ -78,11 +78,16 @@ async function serve(input: Input, deps: Deps, state: State): Promise<string> {
   const plugin = state.lenient ? parseConfLeniently(network.document) : parseConf(network.document);
   const log = deps.openLog({ level: plugin.log_level, file: plugin.log_file });
   state.log = log;
-  const unknown = unknownKeys(network.document, plugin);
-  if (unknown.length > 0) log.warn({ keys: unknown }, "the conf has keys that nobody reads");
   const call = makeCall({ request, network, plugin, log }, deps);
   if (containerId !== "") state.subject = subjectOf(call);
+  if (command === "ADD") warnOfUnknownKeys(call);
   return await logged(call, flow, state);
+}
+
+// On ADD only: containerd asks for STATUS every five seconds.
+function warnOfUnknownKeys({ network, plugin, log }: Call): void {
+  const keys = unknownKeys(network.document, plugin);
+  if (keys.length > 0) log.warn({ keys }, "the conf has keys that nobody reads");
 }
 
 function readConf({ readStdin }: Input): string {

@@ -38,7 +38,8 @@ function requireProgram(call: Call, name: string): void {
 // As ADD will read it; nothing is sent to the server.
 async function readKubeconfig({ plugin, deps, remainingMs }: Call): Promise<void> {
   const kubeconfig = plugin.kubernetes?.kubeconfig ?? "";
-  if (kubeconfig !== "") await deps.openKube({ kubeconfig, clock: deps.clock, remainingMs });
+  const asks = kubeconfig !== "" && plugin.sluice["pod-source"] !== "annotations";
+  if (asks) await deps.openKube({ kubeconfig, clock: deps.clock, remainingMs });
 }
 
 async function look(call: Call, wanted: readonly Family[], told: Told): Promise<string[]> {
@@ -67,7 +68,7 @@ const programs = [
 // All that the answer hangs on: the conf's wishes, and the files that they lead to, as they are now.
 function circumstancesOf({ plugin, deps }: Call): string {
   const { linkerd, kubernetes } = plugin;
-  const files = [kubernetes?.kubeconfig, ...programs.map(deps.find)];
+  const files = [kubernetes?.kubeconfig || undefined, ...programs.map(deps.find)];
   return [linkerd["iptables-mode"], linkerd.ipv6, ...files.map(identityOf)].join(" ");
 }
 
@@ -77,8 +78,8 @@ function identityOf(file: string | undefined): string {
     const { dev, ino, size, mtimeMs } = statSync(file);
     return [dev, ino, size, mtimeMs].join(":");
   } catch {
-    // Not there: what needs it will say so.
-    return "-";
+    // Named and not there, which is not the same as not named: what needs it will say so.
+    return "absent";
   }
 }
 

@@ -180,7 +180,10 @@ function gaveUp(session: Session, all: readonly Progress[], tries: number): CniE
     return new CniError(
       errorCode.tryAgainLater,
       `${places}: the rules did not stay as written in ${tries} tries`,
-      { details: "another program keeps changing the rules in this netns; find and stop it" },
+      {
+        details:
+          "another program keeps changing the rules in this netns, or save and restore are not of one version",
+      },
     );
   }
   return new CniError(

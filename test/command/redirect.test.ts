@@ -42,7 +42,8 @@ const advice = {
   native:
     "rules written by nft itself stand in the nat table, so iptables cannot show it; remove them or use another table",
   install: "the program cannot be run: install iptables",
-  others: "another program keeps changing the rules in this netns; find and stop it",
+  others:
+    "another program keeps changing the rules in this netns, or save and restore are not of one version",
 };
 
 const at4 = "/sbin/iptables-nft-restore (nft, ipv4, table nat)";

@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
 import { type Backend, backends, families } from "../../../src/netfilter/table.ts";
+import { load, nameOf, readAll } from "../../faults/tables.ts";
 import {
   namesOf,
   realOnes,
@@ -28,7 +29,7 @@ const single: readonly Hint[] = chains.flatMap((chain) =>
 );
 const trial = { backend: "nft", reason: "nft works on this node", provisional: true } as const;
 
-test.for(single)(
+test.concurrent.for(single)(
   "ADD takes the hint's backend and leaves no trace when $tool has $chain",
   async ({ tool, chain }, { node }) => {
     hint(node.host, { tool, chain });
@@ -55,7 +56,7 @@ const doubled: readonly (readonly [string, string])[] = [
   ["iptables-nft", "ip6tables-legacy"],
 ];
 
-test.for(doubled)(
+test.concurrent.for(doubled)(
   "ADD takes nft and warns when both %s and %s have hint chains",
   async ([first, second], { node }) => {
     for (const tool of [second, first]) hint(node.host, { tool, chain: "KUBE-KUBELET-CANARY" });
@@ -70,7 +71,9 @@ test.for(doubled)(
   },
 );
 
-test("ADD tries nft, and says no word of warning, when there is no hint", async ({ node }) => {
+test.concurrent("ADD tries nft, and says no word of warning, when there is no hint", async ({
+  node,
+}) => {
   const before = kernelState(node.host);
 
   const answer = await node.call("ADD", freeConf("ipv4", "ipv6"));
@@ -82,7 +85,7 @@ test("ADD tries nft, and says no word of warning, when there is no hint", async 
   expect(legacyTables(node.pod)).toStrictEqual(["", ""]);
 });
 
-test("ADD gives the same answer and looks no further when it was detected before", async ({
+test.concurrent("ADD gives the same answer and looks no further when it was detected before", async ({
   node,
   other,
 }) => {
@@ -96,7 +99,7 @@ test("ADD gives the same answer and looks no further when it was detected before
 });
 
 // istio#61019: there, the first detection made the legacy table that the second one counted.
-test("ADD decides the same way when all that was known is forgotten, and again", async ({
+test.concurrent("ADD decides the same way when all that was known is forgotten, and again", async ({
   node,
   other,
 }) => {
@@ -117,7 +120,7 @@ test("ADD decides the same way when all that was known is forgotten, and again",
 });
 
 describe("a decision without a hint", () => {
-  test("gives way when a hint shows before the first pod", async ({ node }) => {
+  test.concurrent("gives way when a hint shows before the first pod", async ({ node }) => {
     await node.call("STATUS", freeConf("ipv4"));
     expect(node.stateFile("backend.json")).toMatchObject({ decision: trial });
     hint(node.host, { tool: "iptables-legacy", chain: "KUBE-IPTABLES-HINT" });
@@ -130,7 +133,7 @@ describe("a decision without a hint", () => {
     expect(node.stateFile("backend.json")).toMatchObject({ decision });
   });
 
-  test("stays when a hint shows after the first pod", async ({ node, other }) => {
+  test.concurrent("stays when a hint shows after the first pod", async ({ node, other }) => {
     await node.call("ADD", freeConf("ipv4"));
     hint(node.host, { tool: "iptables-legacy", chain: "KUBE-IPTABLES-HINT" });
 
@@ -143,7 +146,7 @@ describe("a decision without a hint", () => {
     });
   });
 
-  test("is made anew when the node has booted since", async ({ node, other }) => {
+  test.concurrent("is made anew when the node has booted since", async ({ node, other }) => {
     await node.call("ADD", freeConf("ipv4"));
     const file = join(node.stateDir, "backend.json");
     writeFileSync(file, readFileSync(file, "utf8").replace(/"bootId":"[^"]+"/, '"bootId":"x"'));
@@ -201,7 +204,7 @@ const nodes: readonly { name: string; tools: Tools; backend: Backend; execs: num
   },
 ];
 
-test.for(nodes)("ADD takes $backend when the node $name", async (entry, { node }) => {
+test.concurrent.for(nodes)("ADD takes $backend when the node $name", async (entry, { node }) => {
   const { tools, backend, execs } = entry;
   node.tools.install(tools);
 
@@ -221,7 +224,7 @@ const texts = {
   redirect: "-j REDIRECT",
 } as const;
 
-test.for(Object.entries(texts))(
+test.concurrent.for(Object.entries(texts))(
   "ADD tries all that pods may get, also if this one does not, when nft refuses its %s: %s",
   async ([, text], { node }) => {
     node.tools.install({ ...realTools, ...refusingNft(text, ownerMissing()) });
@@ -253,7 +256,7 @@ const neither: readonly { name: string; tools: Tools; details: string }[] = [
   },
 ];
 
-test.for(neither)(
+test.concurrent.for(neither)(
   "ADD fails with both reasons and what to do when the node $name",
   async ({ tools, details }, { node }) => {
     node.tools.install(tools);
@@ -267,7 +270,7 @@ test.for(neither)(
 );
 
 // istio#58507: a lock that was busy during the probe was taken for a kernel without the table.
-test("ADD fails for now, and decides nothing, when a lock is held during the trial", async ({
+test.concurrent("ADD fails for now, and decides nothing, when a lock is held during the trial", async ({
   node,
 }) => {
   const busy = { stderr: `${lockHeld}\n`, exitCode: 4 };
@@ -281,7 +284,9 @@ test("ADD fails for now, and decides nothing, when a lock is held during the tri
   expect(node.stateFile("backend.json")).toBeUndefined();
 });
 
-test("ADD takes nft when a lock was held for a moment during the trial", async ({ node }) => {
+test.concurrent("ADD takes nft when a lock was held for a moment during the trial", async ({
+  node,
+}) => {
   const restore = `count=$(grep -c "^\${0##*/} " "$dir/calls")
 [ "$count" -gt 2 ] && exec "$real/iptables-nft-restore" "$@"
 echo "${lockHeld}" >&2; exit 4`;
@@ -299,7 +304,7 @@ const versions: readonly { said: string; backend: Backend }[] = [
   { said: "iptables-restore v1.6.2", backend: "legacy" },
 ];
 
-test.for(versions)(
+test.concurrent.for(versions)(
   "ADD holds plain programs for $backend when they call themselves $said",
   async ({ said, backend }, { node }) => {
     node.tools.install({
@@ -319,7 +324,7 @@ test.for(versions)(
 );
 
 // Before 1.6.2 restore does not know --version and waits for rules: stdin is closed for it.
-test("ADD does not hang when the plain restore reads stdin before it tells its version", async ({
+test.concurrent("ADD does not hang when the plain restore reads stdin before it tells its version", async ({
   node,
 }) => {
   const waiting = { script: `cat >/dev/null\nexec "$real/iptables-legacy-restore" "$@"` };
@@ -336,7 +341,7 @@ test("ADD does not hang when the plain restore reads stdin before it tells its v
   expect(answer.durationMs).toBeLessThan(4_000);
 });
 
-test.for(backends)(
+test.concurrent.for(backends)(
   "ADD keeps to the conf's %s when hints are in the other",
   async (mode, { node }) => {
     const other = mode === "nft" ? "legacy" : "nft";
@@ -349,6 +354,24 @@ test.for(backends)(
       backend: mode,
       backendReason: "the conf's iptables-mode",
     });
+  },
+);
+
+// istio#57827: a repair that detects anew writes to the other backend.
+test.concurrent.for(backends)(
+  "ADD stays with %s, where the pod's chains are, when hints are in the other",
+  async (backend, { node }) => {
+    const other = backend === "nft" ? "legacy" : "nft";
+    hint(node.host, { tool: `iptables-${other}`, chain: "KUBE-IPTABLES-HINT" });
+    const places = families.map((family) => ({ backend, family }));
+    await load(node.pod, places, "linkerd-init's rules, interrupted");
+
+    const answer = await node.call("ADD", freeConf(...families));
+
+    expect(logLines(answer).at(-1)).toMatchObject({ backend, changed: families });
+    expect(recordOf(node)).toMatchObject({ backend, backendReason: "own chains were there" });
+    const held = [...(await readAll(node.pod))].filter(([, { own }]) => own.length > 0);
+    expect(held.map(([name]) => name)).toStrictEqual(places.map(nameOf));
   },
 );
 

@@ -68,7 +68,7 @@ const pods: readonly {
 ];
 
 describe.for(backends)("over %s", (backend) => {
-  test.for(pods)("ADD redirects $families when $name", async (row, { node }) => {
+  test.concurrent.for(pods)("ADD redirects $families when $name", async (row, { node }) => {
     giveAddresses(node.pod, row.inside);
     const named = confOf({ addresses: row.prevResult.map((family) => addressOf[family]) });
     const conf = {
@@ -85,7 +85,7 @@ describe.for(backends)("over %s", (backend) => {
     );
   });
 
-  test("ADD needs no ip6tables when the pod has no IPv6 address and ipv6 is on (C52)", async ({
+  test.concurrent("ADD needs no ip6tables when the pod has no IPv6 address and ipv6 is on (C52)", async ({
     node,
   }) => {
     node.tools.install(realOnes(namesOf(`-${backend}`, ["iptables"])));
@@ -95,7 +95,7 @@ describe.for(backends)("over %s", (backend) => {
     expect(answer.exitCode).toBe(0);
   });
 
-  test("ADD fails before it writes when the pod has an IPv6 address and there is no ip6tables", async ({
+  test.concurrent("ADD fails before it writes when the pod has an IPv6 address and there is no ip6tables", async ({
     node,
   }) => {
     node.tools.install(realOnes(namesOf(`-${backend}`, ["iptables"])));
@@ -121,7 +121,7 @@ describe.for(backends)("over %s", (backend) => {
     "the kernel has no nat table for this backend: modprobe iptable_nat (ip6table_nat), or use nft",
   );
 
-  test("ADD fails and takes IPv4 back when the kernel has no table for IPv6 (C51, C57)", async ({
+  test.concurrent("ADD fails and takes IPv4 back when the kernel has no table for IPv6 (C51, C57)", async ({
     node,
   }) => {
     node.tools.install({ ...realTools, [`ip6tables-${backend}-restore`]: refused });
@@ -133,7 +133,7 @@ describe.for(backends)("over %s", (backend) => {
     expect(node.stateFile("attachments/lab,c1,eth0.json")).toBeUndefined();
   });
 
-  test("ADD leaves IPv4 as it was when that had rules before, and IPv6 cannot be set up", async ({
+  test.concurrent("ADD leaves IPv4 as it was when that had rules before, and IPv6 cannot be set up", async ({
     node,
   }) => {
     loadState({ netns: node.pod, backend, family: "ipv4" }, "the outbound jump missing");
@@ -146,7 +146,7 @@ describe.for(backends)("over %s", (backend) => {
     expect(await readAll(node.pod)).toStrictEqual(before);
   });
 
-  test("ADD takes IPv4 back when IPv4 was first refused for a moment, and IPv6 for good", async ({
+  test.concurrent("ADD takes IPv4 back when IPv4 was first refused for a moment, and IPv6 for good", async ({
     node,
   }) => {
     const busy = `count=$(grep -c "^\${0##*/} " "$dir/calls")
@@ -168,6 +168,38 @@ echo "Resource temporarily unavailable" >&2; exit 4`;
   });
 });
 
+/** Looks that fail: a family that is taken for absent would pass the proxy by. */
+const looks: readonly { name: string; nsenter: string; code: number; reason: string }[] = [
+  {
+    name: "fails",
+    nsenter: 'echo "nsenter: no way in" >&2; exit 1',
+    code: 102,
+    reason: "nsenter: no way in",
+  },
+  {
+    name: "does not end",
+    nsenter: "exec sleep 60",
+    code: 11,
+    reason: "no answer within the deadline",
+  },
+];
+
+test.concurrent.for(looks)(
+  "ADD fails when prevResult has no address and a look into the netns $name",
+  async ({ nsenter, code, reason }, { node }) => {
+    const conf = { ...unnamed, sluice: { "timeout-seconds": 2 } };
+    const program = `printf '#!/bin/sh\\n%s\\n' '${nsenter}' >${node.tools.dir}/nsenter
+chmod +x ${node.tools.dir}/nsenter
+mount --bind ${node.tools.dir}/nsenter /usr/bin/nsenter`;
+
+    const answer = await node.call("ADD", conf, { setup: program });
+
+    const message = `the addresses in netns ${node.pod.path} cannot be read: ${reason}`;
+    const details = "prevResult names none, so the pod's families are not known";
+    expect(answer.stdout).toBe(errorJson(code, message, details));
+  },
+);
+
 /** Tools by age: what they say to --version, and the flags that their restore is to get. */
 const ages: readonly { name: string; version: string; flags: string }[] = [
   { name: "1.4.21", version: "iptables-restore v1.4.21", flags: "--noflush" },
@@ -177,20 +209,23 @@ const ages: readonly { name: string; version: string; flags: string }[] = [
   { name: "1.8.9", version: "iptables-restore v1.8.9 (nf_tables)", flags: "--noflush --wait 5" },
 ];
 
-test.for(ages)("restore $name is called with $flags", async ({ version, flags }, { node }) => {
-  const backend = version.includes("nf_tables") ? "nft" : "legacy";
-  node.tools.install(plainTools(backend, (restore) => versioned(version, restore)));
-  const conf = { ...confOf(), linkerd: { ...linkerd, "iptables-mode": "plain" } };
+test.concurrent.for(ages)(
+  "restore $name is called with $flags",
+  async ({ version, flags }, { node }) => {
+    const backend = version.includes("nf_tables") ? "nft" : "legacy";
+    node.tools.install(plainTools(backend, (restore) => versioned(version, restore)));
+    const conf = { ...confOf(), linkerd: { ...linkerd, "iptables-mode": "plain" } };
 
-  const answer = await node.call("ADD", conf);
+    const answer = await node.call("ADD", conf);
 
-  expect(answer).toMatchObject({ exitCode: 0, stdout: JSON.stringify(conf.prevResult) });
-  const calls = node.tools.calls().filter((call) => !call.endsWith("--version"));
-  expect(calls).toStrictEqual([`iptables-restore ${flags}`, saveCall(backend)]);
-});
+    expect(answer).toMatchObject({ exitCode: 0, stdout: JSON.stringify(conf.prevResult) });
+    const calls = node.tools.calls().filter((call) => !call.endsWith("--version"));
+    expect(calls).toStrictEqual([`iptables-restore ${flags}`, saveCall(backend)]);
+  },
+);
 
 // Before 1.6.2 restore does not know the question, and takes it for rules on stdin.
-test("a restore that knows no --version is called without --wait", async ({ node }) => {
+test.concurrent("a restore that knows no --version is called without --wait", async ({ node }) => {
   const old: Tool = {
     script: `[ "$1" = --version ] && { cat >/dev/null; echo "unrecognized option" >&2; exit 1; }
 exec "$real/iptables-legacy-restore" "$@"`,

@@ -35,7 +35,7 @@ const hostLocks: readonly { name: string; setup: string }[] = [
 
 const rows = hostLocks.flatMap((lock) => backends.map((backend) => ({ ...lock, backend })));
 
-test.for(rows)(
+test.concurrent.for(rows)(
   "ADD over $backend does not wait when the host's lock $name",
   async ({ setup, backend }, { node, onTestFinished }) => {
     onTestFinished(() => endHolders(node));
@@ -45,25 +45,28 @@ test.for(rows)(
 
     expect(answer).toMatchObject({ exitCode: 0, stdout: JSON.stringify(conf.prevResult) });
     expect(logLines(answer)).toMatchObject([{ execs: 1, changed: families }]);
-    expect(ownMs(answer)).toBeLessThan(1_000);
+    expect(ownMs(answer)).toBeLessThan(2_000);
   },
 );
 
 // Else the test above would prove nothing.
-test.for(hostLocks)(
+test.concurrent.for(hostLocks)(
   "a legacy program that goes by the host's lock is kept up when that $name",
-  ({ setup }, { node, onTestFinished }) => {
+  async ({ setup }, { node, onTestFinished }) => {
     onTestFinished(() => endHolders(node));
     const program = "timeout 1 env -u XTABLES_LOCKFILE iptables-legacy-restore --noflush";
     const restore = `printf '*nat\\nCOMMIT\\n' | ${program} || echo kept up`;
     const script = `set -e\n${inPrivateRun(node, setup)}\n${restore}`;
-    const said = node.pod.run("unshare", ["--mount", "sh", "-c", `${script} 2>&1`]);
+    const said = await node.run(script);
 
-    expect(said).toMatch(/kept up$/);
+    expect(said).toBe("kept up");
   },
 );
 
-test("ADD waits when the netns' own lock is held for 3 s", async ({ node, onTestFinished }) => {
+test.concurrent("ADD waits when the netns' own lock is held for 3 s", async ({
+  node,
+  onTestFinished,
+}) => {
   const conf = stateConf("legacy", ...families);
   const holder = await holdOwnLock(node.pod, 3);
   onTestFinished(() => holder.end());
@@ -76,7 +79,7 @@ test("ADD waits when the netns' own lock is held for 3 s", async ({ node, onTest
   expect((await readAll(node.pod)).get("legacy ipv6")?.own).toStrictEqual(complete);
 });
 
-test("ADD gives up for now, within its time, when the netns' own lock is held for ever", async ({
+test.concurrent("ADD gives up for now, within its time, when the netns' own lock is held for ever", async ({
   node,
   onTestFinished,
 }) => {
@@ -98,7 +101,7 @@ test("ADD gives up for now, within its time, when the netns' own lock is held fo
   expect((await readAll(node.pod)).get("legacy ipv4")?.own).toStrictEqual([]);
 });
 
-test("ADD over nft does not wait when the netns' own lock is held", async ({
+test.concurrent("ADD over nft does not wait when the netns' own lock is held", async ({
   node,
   onTestFinished,
 }) => {
@@ -108,7 +111,7 @@ test("ADD over nft does not wait when the netns' own lock is held", async ({
   const answer = await node.call("ADD", stateConf("nft", ...families));
 
   expect(answer.exitCode).toBe(0);
-  expect(ownMs(answer)).toBeLessThan(1_000);
+  expect(ownMs(answer)).toBeLessThan(2_000);
 });
 
 function inPrivateRun({ tools }: Node, setup: string): string {

@@ -20,6 +20,8 @@ export type Node = {
   readonly stateDir: string;
   /** One call about the pod (or `other` netns), made on the node. `setup`: shell lines run before, as root of the node. */
   readonly call: (command: string, conf: object, more?: CallMore) => Promise<TimedAnswer>;
+  /** Runs a shell script in the pod's netns, with a mount namespace of its own, and gives its stdout. */
+  readonly run: (script: string) => Promise<string>;
   /** A file of the state directory as JSON; undefined when it is not there. */
   readonly stateFile: (name: string) => unknown;
 };
@@ -54,6 +56,10 @@ export function makeNode(): Node & { readonly remove: () => void } {
     tools,
     stateDir,
     call,
+    run: async (script) => {
+      const argv = ["unshare", "--mount", "--", "sh", "-ec", script];
+      return (await execa("nsenter", [`--net=${pod.path}`, "--", ...argv])).stdout;
+    },
     stateFile: (name) => jsonIn(join(stateDir, name)),
     remove: () => {
       for (const netns of [host, pod]) netns.remove();

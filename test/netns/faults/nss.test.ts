@@ -77,35 +77,37 @@ describe.for(backends)("over %s", (backend) => {
   const restore = `printf '*nat\\n-A OUTPUT -m owner --uid-owner 2102 -j RETURN\\nCOMMIT\\n' |
 timeout 2 iptables-${backend}-restore --noflush || echo kept up`;
 
-  test("ADD is quick, and says what it hid, when users come from a service that sleeps", async ({
+  test.concurrent("ADD is quick, and says what it hid, when users come from a service that sleeps", async ({
     node,
     service,
   }) => {
-    expect(inMountNamespace(node, `${service.setup}\n${restore}`)).toBe("kept up");
+    expect(await node.run(`${service.setup}\n${restore}`)).toBe("kept up");
 
     const answer = await node.call("ADD", conf, service);
 
     expect(answer).toMatchObject({ exitCode: 0, stdout: JSON.stringify(conf.prevResult) });
     expect(logLines(answer)).toMatchObject([hidFrom(service), { execs: 1, changed: families }]);
-    expect(ownMs(answer)).toBeLessThan(1_500);
+    expect(ownMs(answer)).toBeLessThan(3_000);
     expect((await node.call("CHECK", conf, service)).stdout).toBe("");
   });
 
-  test("ADD is quick, and says what it hid, when a cache of users does not answer", async ({
+  test.concurrent("ADD is quick, and says what it hid, when a cache of users does not answer", async ({
     node,
     cache,
   }) => {
-    expect(inMountNamespace(node, `${cache.setup}\n${restore}`)).toBe("kept up");
+    expect(await node.run(`${cache.setup}\n${restore}`)).toBe("kept up");
 
     const answer = await node.call("ADD", conf, cache);
 
     expect(answer).toMatchObject({ exitCode: 0, stdout: JSON.stringify(conf.prevResult) });
     expect(logLines(answer)).toMatchObject([hidFrom(cache), { execs: 1, changed: families }]);
-    expect(ownMs(answer)).toBeLessThan(1_500);
+    expect(ownMs(answer)).toBeLessThan(3_000);
   });
 });
 
-test("ADD says nothing of users when they come from the node itself", async ({ node }) => {
+test.concurrent("ADD says nothing of users when they come from the node itself", async ({
+  node,
+}) => {
   writeFileSync(join(node.tools.dir, "conf"), "passwd: files systemd\ngroup: files systemd\n");
   const setup = `mount --bind ${node.tools.dir}/conf /etc/nsswitch.conf`;
 
@@ -120,7 +122,7 @@ const refusals: readonly { name: string; program: string }[] = [
   { name: "mounts are refused", program: "mount" },
 ];
 
-test.for(refusals)(
+test.concurrent.for(refusals)(
   "ADD looks users up, says so and succeeds when $name",
   async ({ program }, { node }) => {
     const { setup } = serviceOn(node, 0);
@@ -137,7 +139,7 @@ test.for(refusals)(
   },
 );
 
-test("ADD keeps its deadline when users are looked up slowly all the same", async ({
+test.concurrent("ADD keeps its deadline when users are looked up slowly all the same", async ({
   node,
   service,
 }) => {
@@ -157,10 +159,6 @@ test("ADD keeps its deadline when users are looked up slowly all the same", asyn
 
 function hidFrom({ hidden }: Slow) {
   return { level: "info", nss: hidden, msg: "hidden from the tools, which would ask the network" };
-}
-
-function inMountNamespace({ pod }: Node, script: string): string {
-  return pod.run("unshare", ["--mount", "sh", "-ec", script]);
 }
 
 function refuse({ tools: { dir } }: Node, program: string): string {

@@ -177,7 +177,8 @@ test.for(backends)(
 
 function unstable(backend: Backend): string {
   const message = `${toolOf(backend)} (${backend}, ipv4, table nat): the rules did not stay as written in 8 tries`;
-  const details = "another program keeps changing the rules in this netns; find and stop it";
+  const details =
+    "another program keeps changing the rules in this netns, or save and restore are not of one version";
   return errorJson(11, message, details);
 }
 

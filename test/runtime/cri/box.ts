@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { execa } from "execa";
+import { execa, execaSync } from "execa";
 import { searchPath } from "../../lab/host.ts";
 import { canMakeNetns } from "../../lab/netns.ts";
 
@@ -59,9 +59,11 @@ ip link set lo up &&
 echo ready &&
 read -r _`;
 
+const unshare = ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--"];
+
 // The kernel takes all that is in the box along with the first process; files and cgroups are left, and go here.
 const keeper = `
-unshare --mount --net --pid --fork --mount-proc -- bash -c "$1" box "$2"
+${unshare.join(" ")} bash -c "$1" box "$2"
 cgroup=$(basename "$2")
 for tree in /sys/fs/cgroup/"$cgroup" /sys/fs/cgroup/*/"$cgroup"; do
   [ ! -d "$tree" ] || find "$tree" -depth -type d -exec rmdir {} +
@@ -70,7 +72,10 @@ rm -rf -- "\${2:?}"`;
 
 /** Why no box can be made here; undefined when one can. */
 export function boxLack(): string | undefined {
-  return canMakeNetns() ? undefined : "namespaces need root";
+  const trial = [...unshare, "mount", "-t", "tmpfs", "box", "/run"];
+  if (!canMakeNetns()) return "namespaces need root";
+  const { exitCode, stderr } = execaSync("env", trial, { reject: false });
+  return exitCode === 0 ? undefined : `no namespaces of one's own: ${stderr}`;
 }
 
 /** Makes a box. Whoever makes it removes it. */

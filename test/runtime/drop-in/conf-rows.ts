@@ -72,7 +72,9 @@ export const confRows: readonly Row[] = [
   row("linkerd.iptables-mode", "plain", { ...linkerd({ "iptables-mode": "plain" }), gives: {} }),
   row("linkerd.iptables-mode", "another word", {
     ...linkerd({ "iptables-mode": "bpf" }),
-    gives: badConf('linkerd.iptables-mode: expected one of "auto", "nft", "legacy", "plain", "", found "bpf"'),
+    gives: badConf(
+      'linkerd.iptables-mode: expected one of "auto", "nft", "legacy", "plain", "", found "bpf"',
+    ),
   }),
   row("linkerd.ipv6", "true", { ...linkerd({ ipv6: true }), gives: { ipv6: {} } }),
   row("linkerd.ipv6", "false, in a pod that has IPv6", {

@@ -67,7 +67,7 @@ function pluginsOf({ dir, stateDir }: Scene): object[] {
     { type: "tuning", sysctl: { "net.ipv4.conf.all.log_martians": "1" } },
     { type: "sluice", linkerd: { ...linkerd, ipv6: true }, sluice: { "state-dir": stateDir } },
     { type: "portmap", capabilities: { portMappings: true } },
-    { type: "tuning", mtu: 1400 },
+    { type: "tuning", mtu: 1400, dataDir: join(dir, "tuning") },
   ];
 }
 

@@ -1,6 +1,6 @@
 // What runtimes send beside prevResult: keys that nobody asked for, annotations in all forms, CNI_ARGS as they come.
 import { expect } from "vitest";
-import { commandLine, failure, linesOf, linkerd, type Scene, test } from "./scene.ts";
+import { commandLine, failure, linesOf, linkerd, prevResult, test } from "./scene.ts";
 
 const capability = "io.kubernetes.cri.pod-annotations";
 const meshed = { "linkerd.io/proxy-version": "stable-2.14" };
@@ -45,7 +45,7 @@ test.concurrent.for(configs)(
   async ([, keys, told], { scene }) => {
     const conf = scene.conf({ kubernetes: {}, capabilities: { [capability]: true }, ...keys });
     const answer = await scene.call("ADD", conf, { env: { CNI_ARGS: args } });
-    expect([answer.exitCode, answer.stdout]).toEqual([0, JSON.stringify(prevResultOf(conf))]);
+    expect([answer.exitCode, answer.stdout]).toEqual([0, JSON.stringify(prevResult)]);
     expect(commandLine(answer)).toEqual(lineOf("ADD", { namespace: "emoji", name: "web" }, told));
   },
 );
@@ -138,10 +138,6 @@ test("ADD refuses a network name that no record's file can have, and does nothin
   }
   expect(found).toEqual([0, 0, 0]);
 });
-
-function prevResultOf(conf: ReturnType<Scene["conf"]>): unknown {
-  return "prevResult" in conf ? conf.prevResult : undefined;
-}
 
 function lineOf(command: string, pod: object, told: object): object {
   const attachment = { containerId: "c1", ifName: "eth0" };
