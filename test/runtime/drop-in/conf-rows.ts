@@ -104,8 +104,14 @@ export const confRows: readonly Row[] = [
     pod: { containers: [{ name: "app" }] },
     gives: { requests: 0 },
   }),
-  row("kubernetes.kubeconfig", "none, and the annotations of a pod without a proxy", {
+  row("kubernetes.kubeconfig", "none: the conf alone, whatever the annotations", {
     top: { kubernetes: undefined },
+    annotations: {},
+    gives: { requests: 0 },
+  }),
+  row("kubernetes.kubeconfig", "none, and the annotations are to be asked", {
+    top: { kubernetes: undefined },
+    sluice: { "pod-source": "annotations" },
     annotations: {},
     gives: { skipped: unmarked, requests: 0 },
   }),
