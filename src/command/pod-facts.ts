@@ -95,12 +95,31 @@ function judgeByAnnotations(call: Call, annotations: Annotations, apiServerPorts
 async function judgeByApi(call: Call, kubeconfig: string, usual: Ports): Promise<Verdict> {
   const { deps, pod, remainingMs } = call;
   const kube = await deps.openKube({ kubeconfig, clock: deps.clock, remainingMs });
-  const found = await kube.pod(pod.namespace, pod.name);
+  const found = await readUnlessUnmeshed(call, () => kube.pod(pod.namespace, pod.name));
+  if (found === undefined) return { kind: "skip", reason: unaskedReason };
   const reason = skipReason(found);
   if (reason !== undefined) return { kind: "skip", reason };
   const namespaceAnnotations = await kube.namespaceAnnotations(pod.namespace);
   const apiServerPorts = found.isControlPlane ? await readApiServerPorts(call, kube, usual) : [];
   return { kind: "pod", facts: { ...found, namespaceAnnotations }, apiServerPorts };
+}
+
+const unaskedReason = "the API server does not answer, and the runtime's annotations mark no proxy";
+
+// While the API is away, pods that may be meshed do not start; others should, and the runtime's annotations, where it
+// sends them, tell them apart as well as they do for a conf that goes by them.
+async function readUnlessUnmeshed<T>(call: Call, read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    const annotations = runtimeAnnotations(call.network.document);
+    const isAway = error instanceof CniError && error.code === errorCode.tryAgainLater;
+    const isUnmarked =
+      annotations !== undefined && skipReason({ annotations, spec: undefined }) !== undefined;
+    if (!isAway || !isUnmarked) throw error;
+    call.log.warn({ err: error }, unaskedReason);
+    return undefined;
+  }
 }
 
 // The control plane must come up also where it may not read services: the usual ports are a good guess.

@@ -11,7 +11,7 @@ import { readAll } from "../../faults/tables.ts";
 import type { LabNetns } from "../../lab/netns.ts";
 import { complete } from "../../lab/states.ts";
 import { stateConf } from "../level.ts";
-import { errorJson, logLines, type Node, ownMs, test } from "./node.ts";
+import { errorJson, logLines, type Node, ownMs, test as level } from "./node.ts";
 
 // Empty but for the netns.
 const privateRun = `mkdir -p "$tools/netns"
@@ -25,6 +25,12 @@ hold() {
   while flock -n /run/xtables.lock true; do sleep 0.01; done
 }`;
 
+/** Puts shell lines into a /run of their own; what they leave running ends with the test. */
+const test = level.extend("inPrivateRun", ({ node }, { onCleanup }) => {
+  onCleanup(() => endHolders(node));
+  return (setup: string) => `tools=${node.tools.dir}\n${privateRun}\n${setup}`;
+});
+
 /** What may become of the host's lock; in each a legacy program that goes by it fails or waits. */
 const hostLocks: readonly { name: string; setup: string }[] = [
   { name: "is held for 3 s", setup: "hold 3" },
@@ -37,11 +43,10 @@ const rows = hostLocks.flatMap((lock) => backends.map((backend) => ({ ...lock, b
 
 test.concurrent.for(rows)(
   "ADD over $backend does not wait when the host's lock $name",
-  async ({ setup, backend }, { node, onTestFinished }) => {
-    onTestFinished(() => endHolders(node));
+  async ({ setup, backend }, { node, inPrivateRun }) => {
     const conf = stateConf(backend, ...families);
 
-    const answer = await node.call("ADD", conf, { setup: inPrivateRun(node, setup) });
+    const answer = await node.call("ADD", conf, { setup: inPrivateRun(setup) });
 
     expect(answer).toMatchObject({ exitCode: 0, stdout: JSON.stringify(conf.prevResult) });
     expect(logLines(answer)).toMatchObject([{ execs: 1, changed: families }]);
@@ -52,11 +57,10 @@ test.concurrent.for(rows)(
 // Else the test above would prove nothing.
 test.concurrent.for(hostLocks)(
   "a legacy program that goes by the host's lock is kept up when that $name",
-  async ({ setup }, { node, onTestFinished }) => {
-    onTestFinished(() => endHolders(node));
+  async ({ setup }, { node, inPrivateRun }) => {
     const program = "timeout 1 env -u XTABLES_LOCKFILE iptables-legacy-restore --noflush";
     const restore = `printf '*nat\\nCOMMIT\\n' | ${program} || echo kept up`;
-    const script = `set -e\n${inPrivateRun(node, setup)}\n${restore}`;
+    const script = `set -e\n${inPrivateRun(setup)}\n${restore}`;
     const said = await node.run(script);
 
     expect(said).toBe("kept up");
@@ -113,10 +117,6 @@ test.concurrent("ADD over nft does not wait when the netns' own lock is held", a
   expect(answer.exitCode).toBe(0);
   expect(ownMs(answer)).toBeLessThan(2_000);
 });
-
-function inPrivateRun({ tools }: Node, setup: string): string {
-  return `tools=${tools.dir}\n${privateRun}\n${setup}`;
-}
 
 function endHolders({ tools }: Node): void {
   const file = join(tools.dir, "holders");
