@@ -263,6 +263,24 @@ const problems = [
   'config.linkerd.io/skip-inbound-ports: "http" is not a port (1 to 65535)',
 ];
 
+const away = new CniError(errorCode.tryAgainLater, "the API server did not answer", {});
+const forbidden = new CniError(errorCode.podUnreadable, "the API server refused", {});
+
+// While the API is away: what the runtime's annotations say of a pod that the conf would ask the API about.
+const unasked: [string, CniError, Annotations | null, unknown][] = [
+  ["it is away, and they mark no proxy", away, null, result],
+  ["it is away, and they mark one", away, mark, failed(11, away.message)],
+  ["it refuses, and they mark no proxy", forbidden, null, failed(103, forbidden.message)],
+];
+
+test.each(unasked)("ADD judges by annotations when the API is asked and %s", async (...row) => {
+  const [, told, annotations, answer] = row;
+  const world = makeWorld();
+  api(world, told);
+  expect(await cni(world, "ADD", annotated(annotations, { "pod-source": "api" }))).toEqual(answer);
+  expect(world.store.records.size).toBe(0);
+});
+
 test("ADD fails, and names each annotation, when some cannot be honoured", async () => {
   const world = makeWorld();
   const { stdout } = await cni(world, "ADD", annotated(bad));

@@ -11,7 +11,7 @@ import { readAll } from "../../faults/tables.ts";
 import type { LabNetns } from "../../lab/netns.ts";
 import { complete } from "../../lab/states.ts";
 import { stateConf } from "../level.ts";
-import { errorJson, logLines, type Node, ownMs, test as level } from "./node.ts";
+import { errorJson, test as level, logLines, type Node, ownMs } from "./node.ts";
 
 // Empty but for the netns.
 const privateRun = `mkdir -p "$tools/netns"
