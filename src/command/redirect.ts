@@ -6,6 +6,7 @@ import { ownChains } from "../mesh/linkerd.ts";
 import { type BackendChoice, equip } from "../netfilter/choice.ts";
 import type { Job, Outcome } from "../netfilter/client.ts";
 import { converge, readTable, UnverifiableError } from "../netfilter/converge.ts";
+import { readFailure } from "../netfilter/failure.ts";
 import { removeOwn } from "../netfilter/remove.ts";
 import { foreignRedirects } from "../netfilter/shadow.ts";
 import { type Backend, backends, type Family, holdsAny, type Ruleset } from "../netfilter/table.ts";
@@ -99,8 +100,12 @@ function tellNss({ deps, log }: Call, unmasked: boolean): void {
 function holdsOwn(call: Call, outcome: Outcome): boolean {
   const { backend, family } = outcome.job;
   const table = readTable(outcome);
-  // The other backend need not work on this node: then nothing of ours can be in it.
-  if (table instanceof Error) return false;
+  if (table instanceof Error) {
+    // The other backend need not work on this node: then nothing of ours can be in it.
+    const { kind, said } = readFailure(outcome.saveStatus, outcome.stderr);
+    if (kind !== "unsupported") call.log.warn({ backend, family, said }, hiddenWarning);
+    return false;
+  }
   const said = table.unverifiable;
   if (said !== undefined) call.log.warn({ backend, family, said }, hiddenWarning);
   const rules = foreignRedirects(table);
@@ -112,7 +117,7 @@ const strangerWarning =
   "rules of someone else's redirect traffic in the other backend; which of the two wins is not ours to decide";
 
 const hiddenWarning =
-  "rules of nft's own hide the other backend's nat table; whether they redirect too is not known";
+  "the other backend's nat table cannot be shown; whether it redirects as well is not known";
 
 /** Jobs that read the other backend's tables, where the node has programs for it. */
 export async function looksInto(

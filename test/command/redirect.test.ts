@@ -259,7 +259,7 @@ const strangers: [when: string, stdout: string, warning: object][] = [
     `# ${native}\n`,
     {
       message:
-        "rules of nft's own hide the other backend's nat table; whether they redirect too is not known",
+        "the other backend's nat table cannot be shown; whether it redirects as well is not known",
       said: native,
     },
   ],

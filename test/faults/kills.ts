@@ -2,7 +2,7 @@
 // was to make of it, and the next ADD ends complete.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -41,16 +41,22 @@ export type Findings = {
   readonly faults: readonly string[];
 };
 
-export type KillOptions = { readonly kills: number; readonly atOnce: number };
+export type KillOptions = {
+  readonly kills: number;
+  readonly atOnce: number;
+  /** A shell script in the place of all restore programs. */
+  readonly restore?: string;
+};
 
 /** Kills ADDs, several at once, going through starts, backends and victims in turn. */
-export async function killAdds({ kills, atOnce }: KillOptions): Promise<Findings> {
+export async function killAdds({ kills, atOnce, restore }: KillOptions): Promise<Findings> {
   const trials = Array.from({ length: kills }, (_, number) => trialOf(number));
-  const timing = await measure(atOnce);
+  const open = (backend: Backend) => makeLab(backend, restore);
+  const timing = await measure(atOnce, open);
   const found: Judged[] = [];
   const worker = async () => {
     for (let trial = trials.pop(); trial !== undefined; trial = trials.pop()) {
-      found.push(await killOne(trial, timing));
+      found.push(await killOne(open(trial.backend), trial, timing));
     }
   };
   await Promise.all(Array.from({ length: atOnce }, worker));
@@ -90,9 +96,9 @@ function fail(): never {
 /** How long an ADD takes, and its part in which tools run, in milliseconds: as far as a kill may be put off. */
 type Timing = { wholeMs: number; toolsMs: number };
 
-async function measure(atOnce: number): Promise<Timing> {
+async function measure(atOnce: number, open: (backend: Backend) => Lab): Promise<Timing> {
   const one = async () => {
-    const lab = makeLab("nft");
+    const lab = open("nft");
     try {
       const began = performance.now();
       const { stderr } = await call("ADD", lab);
@@ -117,10 +123,9 @@ type Judged = {
   readonly faults: readonly string[];
 };
 
-async function killOne(trial: Trial, timing: Timing): Promise<Judged> {
+async function killOne(lab: Lab, trial: Trial, timing: Timing): Promise<Judged> {
   const { start, backend, aimed } = trial;
   const reach = aimed ? "toolsMs" : "wholeMs";
-  const lab = makeLab(backend);
   try {
     const [here, there] = [true, false].map((isHere) =>
       everyTable.filter((table) => (table.backend === backend) === isHere),
@@ -213,12 +218,19 @@ async function judgeNext(lab: Lab, before: Tables): Promise<string[]> {
 
 type Lab = Subject & { readonly mark: string; readonly remove: () => void };
 
-function makeLab(backend: Backend): Lab {
+function makeLab(backend: Backend, restore?: string): Lab {
   const netns = makeNetns("kill");
   const stateDir = mkdtempSync(join(tmpdir(), "slc-kill-"));
   const remove = () => {
     netns.remove();
     rmSync(stateDir, { recursive: true, force: true });
   };
-  return { netns, backend, stateDir, mark: join(stateDir, "bin"), remove };
+  const mark = join(stateDir, "bin");
+  if (restore !== undefined) {
+    mkdirSync(mark);
+    for (const name of ["iptables", "ip6tables"]) {
+      writeFileSync(join(mark, `${name}-${backend}-restore`), restore, { mode: 0o755 });
+    }
+  }
+  return { netns, backend, stateDir, mark, remove };
 }

@@ -3,6 +3,10 @@ import { linkerd, meshed } from "../../runtime/cri/chain.ts";
 import { appImage, proxyImage } from "./images.ts";
 
 export type PodOptions = {
+  /** `default` unless said. */
+  readonly namespace?: string;
+  /** Labels beside its own name. */
+  readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   /** HAProxy as the sidecar, and the mark of a meshed pod. */
   readonly sidecar?: boolean;
@@ -17,13 +21,15 @@ export const webPort = 8080;
 
 /** A pod with the container `app`, labelled with its own name. */
 export function podManifest(name: string, options: PodOptions = {}): object {
-  const { annotations = {}, sidecar = false, serves = false, spec = {} } = options;
+  const { namespace = "default", labels = {}, annotations = {}, spec = {} } = options;
+  const { sidecar = false, serves = false } = options;
   return {
     apiVersion: "v1",
     kind: "Pod",
     metadata: {
       name,
-      labels: { app: name },
+      namespace,
+      labels: { app: name, ...labels },
       annotations: { ...(sidecar ? meshed : {}), ...annotations },
     },
     spec: {

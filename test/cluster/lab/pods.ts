@@ -71,7 +71,13 @@ export async function eventsOf(cluster: Cluster, name: string, reason: string): 
 
 /** Takes all pods and Services of the tests away, and waits until the pods have gone. */
 export async function deleteAll(cluster: Cluster): Promise<void> {
-  await kubectl(cluster, ["delete", "pods,services", "--selector=app", "--timeout=60s"]);
+  await kubectl(cluster, [
+    "delete",
+    "pods,services",
+    "--all-namespaces",
+    "--selector=app",
+    "--timeout=60s",
+  ]);
 }
 
 /** Runs a program in a pod's app; throws when it fails. */

@@ -4,6 +4,7 @@ import { describe, expect } from "vitest";
 import { type Backend, backends, type Family, families } from "../../../src/netfilter/table.ts";
 import { everyTable, load, nameOf, readAll, runInside } from "../../faults/tables.ts";
 import { makeTraffic, proxied } from "../../faults/traffic.ts";
+import { realTools, says } from "../../lab/fake-tools.ts";
 import type { LabNetns } from "../../lab/netns.ts";
 import { complete, loadState, restore, type StateName, save } from "../../lab/states.ts";
 import { addressOf, confOf, kernelState, stateConf } from "../level.ts";
@@ -54,6 +55,24 @@ describe.for(backends.map((backend) => ({ backend, other: otherThan[backend] }))
 
       expect(answer.exitCode).toBe(0);
       await expectOnly(node.pod, backend);
+    });
+
+    test(`ADD says so when it cannot look into ${other}`, async ({ node }) => {
+      // Where legacy has no table it is not asked.
+      loadState({ netns: node.pod, backend: other, family: "ipv4" }, "foreign rules only");
+      const said = "Resource temporarily unavailable";
+      const save = says({ stderr: `${said}\n`, exitCode: 1 });
+      node.tools.install({ ...realTools, [`iptables-${other}-save`]: save });
+
+      const answer = await node.call("ADD", stateConf(backend, "ipv4"));
+
+      expect(answer.exitCode).toBe(0);
+      const msg =
+        "the other backend's nat table cannot be shown; whether it redirects as well is not known";
+      expect(logLines(answer)).toMatchObject([
+        { level: "warn", backend: other, family: "ipv4", said, msg },
+        { backend, changed: ["ipv4"] },
+      ]);
     });
 
     test(`a stranger's redirect in ${other} is told, and left alone`, async ({ node }) => {
@@ -208,7 +227,7 @@ describe("native nft rules in the nat table", () => {
         backend: "nft",
         family: "ipv4",
         said,
-        msg: "rules of nft's own hide the other backend's nat table; whether they redirect too is not known",
+        msg: "the other backend's nat table cannot be shown; whether it redirects as well is not known",
       },
       { backend: "legacy", changed: ["ipv4"] },
     ]);

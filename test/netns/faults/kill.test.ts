@@ -18,3 +18,20 @@ test(`ADD leaves the old ruleset or the new one in each family when it is killed
   expect(held.new).toBeGreaterThan(10);
   expect(late).toBeLessThan(kills / 2);
 });
+
+// Else the test above would prove nothing.
+test("half states are found when restore takes one line at a time", {
+  timeout: 60_000,
+}, async ({ skip }) => {
+  requireRoot(skip);
+  const restore = `#!/bin/sh
+grep '^[:-]' | while read -r line; do
+  printf '*nat\\n%s\\nCOMMIT\\n' "$line" | "/usr/sbin/\${0##*/}" --noflush
+done
+exit 0
+`;
+
+  const { faults } = await killAdds({ kills: 20, atOnce: 4, restore });
+
+  expect(faults.filter((fault) => fault.includes("is neither old nor new"))).not.toStrictEqual([]);
+});

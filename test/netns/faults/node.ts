@@ -78,12 +78,18 @@ export const test = level.extend("node", ({ skip }, { onCleanup }): Node => {
 });
 
 /** Skips a test where no netns can be made; in CI that is a failure. */
-export function requireRoot(skip: (condition: boolean, note: string) => void): void {
-  if (canMakeNetns()) return;
-  const reason = "network namespaces need root";
+export function requireRoot(skip: Skip): void {
+  requireThat(canMakeNetns(), "network namespaces need root", skip);
+}
+
+/** Skips a test, with the reason, when the machine lacks what it needs; in CI that is a failure. */
+export function requireThat(met: boolean, reason: string, skip: Skip): void {
+  if (met) return;
   if (process.env["CI"] !== undefined) throw new Error(reason);
   skip(true, reason);
 }
+
+type Skip = (condition: boolean, note: string) => void;
 
 /** A conf that leaves the choice of the backend, for pods of these families. */
 export function freeConf(...of: readonly Family[]) {

@@ -1,6 +1,6 @@
 // iptables looks up users also for numbers (istio#48416). On this node that takes half a minute: a name service that
 // sleeps stands in the place of one that nobody uses. ADD does not notice.
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { execaSync } from "execa";
@@ -8,7 +8,7 @@ import { describe, expect } from "vitest";
 import { backends, families } from "../../../src/netfilter/table.ts";
 import { linkerd } from "../../lab/states.ts";
 import { addressOf, confOf } from "../level.ts";
-import { errorJson, test as level, logLines, type Node, ownMs } from "./node.ts";
+import { errorJson, test as level, logLines, type Node, ownMs, requireThat } from "./node.ts";
 
 const source = `#include <grp.h>
 #include <nss.h>
@@ -27,10 +27,13 @@ type Slow = {
   readonly hidden: readonly string[];
 };
 
+type Skip = Parameters<typeof requireThat>[2];
+
 const library = "libnss_hesiod.so.2";
 
 /** A node whose users come from files and from a service that takes so many seconds to say no. */
-function serviceOn({ tools: { dir } }: Node, seconds: number): Slow {
+function serviceOn({ tools: { dir } }: Node, seconds: number, skip: Skip): Slow {
+  requireThat(existsSync("/usr/bin/gcc"), "a name service is compiled with gcc", skip);
   mkdirSync(join(dir, "nss"));
   const file = (name: string) => join(dir, "nss", name);
   writeFileSync(file("slow.c"), source.replaceAll("SECONDS", String(seconds)));
@@ -58,7 +61,7 @@ mount --bind ${dir}/nscd /run/nscd/socket`;
 }
 
 const test = level
-  .extend("service", ({ node }): Slow => serviceOn(node, 30))
+  .extend("service", ({ node, skip }): Slow => serviceOn(node, 30, skip))
   .extend("cache", ({ node }, { onCleanup }): Slow => {
     const cache = cacheOn(node);
     onCleanup(() => {
@@ -124,8 +127,8 @@ const refusals: readonly { name: string; program: string }[] = [
 
 test.concurrent.for(refusals)(
   "ADD looks users up, says so and succeeds when $name",
-  async ({ program }, { node }) => {
-    const { setup } = serviceOn(node, 0);
+  async ({ program }, { node, skip }) => {
+    const { setup } = serviceOn(node, 0, skip);
     const conf = confOf({ linkerd: { ...gid, "iptables-mode": "nft" } });
 
     const answer = await node.call("ADD", conf, { setup: `${setup}\n${refuse(node, program)}` });

@@ -17,6 +17,8 @@ const ofNone = { CNI_CONTAINERID: "", CNI_IFNAME: "", CNI_NETNS: "" };
 const done = { level: "info", msg: "done" };
 const nft = { families: ["ipv4"], backend: "nft" };
 
+const listed = { "cni.dev/valid-attachments": [{ containerID: "c1", ifname: "eth0" }] };
+
 /** Calls one after the other, and the line of each. */
 const calls: [verb: string, env: Readonly<Record<string, string>>, line: object][] = [
   ["STATUS", ofNone, { ...done, ...none, backend: "nft", execs: 1 }],
@@ -35,7 +37,7 @@ test("each command logs one line about itself, on stderr and in the file, when i
   const file = join(scene.dir, "log");
   let all = "";
   for (const [command, env, line] of calls) {
-    const answer = await scene.call(command, scene.conf({ log_file: file }), { env });
+    const answer = await scene.call(command, scene.conf({ log_file: file, ...listed }), { env });
     expect({ ...commandLine(answer) }).toEqual({ command, ...line });
     const [{ durationMs, time, pid } = {}] = linesOf(answer.stderr);
     expect([durationMs, time, pid].map((value) => typeof value)).toEqual([
@@ -92,7 +94,7 @@ test.concurrent.for(levels)(
   "the log keeps to its level when it is %s",
   async ([level, lines], { scene }) => {
     const conf = scene.conf({ log_level: level, unknown: 1 });
-    const { exitCode, stderr } = await scene.call("DEL", conf);
+    const { exitCode, stderr } = await scene.call("ADD", conf);
     expect([exitCode, linesOf(stderr).length]).toEqual([0, lines]);
   },
 );
