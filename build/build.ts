@@ -4,4 +4,4 @@ import { executableFile, makeExecutable } from "./executable.ts";
 
 await bundle();
 await makeExecutable();
-console.log(`built ${bundleFile} and ${executableFile}`);
+console.log(`built ${bundleFile}, and ${executableFile} for linux-${process.arch}`);

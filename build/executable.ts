@@ -1,5 +1,6 @@
 // Makes dist/sluice: one file that needs no Node on the machine it runs on. It is the pinned Node itself with a startup
 // snapshot in it, in which the program has been loaded and run once (src/warm.ts).
+import { existsSync } from "node:fs";
 import { chmod, copyFile, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -25,6 +26,11 @@ const v8Options = ["--no-rehash-snapshot", "--jitless"];
 
 /** Makes the executable, for the kind of machine that this runs on: a snapshot is made by running. */
 export async function makeExecutable(): Promise<void> {
+  if (!existsSync(pinnedNode)) {
+    throw new Error(
+      `no ${pinnedNode}: npm install brings it on linux-x64 and linux-arm64, for that CPU`,
+    );
+  }
   const work = await mkdtemp(join(tmpdir(), "sluice-build-"));
   try {
     await makeBlob(work);

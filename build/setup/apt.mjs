@@ -22,6 +22,8 @@ export const hostPackages = {
   openssl: "openssl",
   strace: "strace",
   binutils: "strip",
+  gcc: "gcc",
+  "libc6-dev": "/usr/include/nss.h",
 };
 
 /** What the tests with a container runtime or a cluster need besides. */

@@ -219,12 +219,11 @@ function wasEnded({ timedOut, exitCode, startError }: ExecResult): boolean {
 // Constant: what differs from call to call are its arguments. First, files to hide from what is run here (blanks between
 // them), which the caller gave a mount namespace for. Then for each job: file descriptor for messages (the one after
 // it is for the save's text), restore program or "", save program, table for the save or "", the file that says whether
-// there is anything to read or "", seconds to wait for the lock, restore text. A line "job restore-status save-status" goes to stdout,
-// and before it, as soon as it is known, "job restore-status".
+// there is anything to read or "", seconds to wait for the lock, restore text. Lines go to stdout as soon as something is
+// known: "job restore-status", and at the end of the job "job restore-status save-status".
 // - The save of legacy is called without -t: with it, it makes the table. The file is /proc/net/ip_tables_names: an
 //   empty one means that legacy has no table, and spares the call.
-// - The last job runs in the shell itself: a process less.
-// - A here-document, not a pipe: no further process, and the text is data whatever is in it.
+// - The last job runs in the shell itself: a process less. A here-document, not a pipe: the same, and the text is data.
 const script = `
 job() {
   n=$1 r=0 s=0

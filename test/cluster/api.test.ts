@@ -10,25 +10,19 @@ import { kept, logged, rulesIn } from "../runtime/cri/traces.ts";
 import { until } from "../runtime/cri/until.ts";
 import { type Cluster, kubectl, setChain } from "./lab/cluster.ts";
 import { page } from "./lab/images.ts";
-import { test as base, chain, ipv4Network } from "./lab/level.ts";
+import { chain, ipv4Network, test } from "./lab/level.ts";
 import { type PodOptions, podManifest, webPort } from "./lab/manifest.ts";
 import { apiServerUrl } from "./lab/pki.ts";
 import { apply, applyPod, eventsOf, waitForPods } from "./lab/pods.ts";
 import { makeServiceAccount, type Rule } from "./lab/service-account.ts";
-
-/** A test that is given, beside the cluster, the kubeconfig of an account `sluice` with the rights that README lists. */
-const test = base.extend("account", { scope: "file" }, async ({ shared }) =>
-  shared === undefined ? "" : await makeServiceAccount(shared, "sluice", readmeRules()),
-);
 
 /** The sidecar without its mark: only the API tells that the pod is meshed. */
 const unmarked: PodOptions = { sidecar: true, annotations: { "linkerd.io/proxy-version": "" } };
 
 test("ADD redirects a pod when the API shows its proxy and no annotation does", async ({
   cluster,
-  account,
 }) => {
-  await askApi(cluster, account);
+  await askApi(cluster, await readmeAccount(cluster));
   const { netns } = await applyPod(cluster, "api-meshed", unmarked);
 
   expect(rulesIn(cluster.box, netns)).toEqual(redirected);
@@ -36,9 +30,8 @@ test("ADD redirects a pod when the API shows its proxy and no annotation does", 
 
 test("ADD leaves a pod alone when the API shows no proxy, whatever its annotations say", async ({
   cluster,
-  account,
 }) => {
-  await askApi(cluster, account);
+  await askApi(cluster, await readmeAccount(cluster));
   const { netns } = await applyPod(cluster, "api-plain", { annotations: meshed });
 
   expect(rulesIn(cluster.box, netns)).toEqual([]);
@@ -47,9 +40,8 @@ test("ADD leaves a pod alone when the API shows no proxy, whatever its annotatio
 
 test("ADD goes by the namespace's annotations when the API gives them and the pod has none", async ({
   cluster,
-  account,
 }) => {
-  await askApi(cluster, account);
+  await askApi(cluster, await readmeAccount(cluster));
   const annotation = "config.linkerd.io/skip-inbound-ports";
   await kubectl(cluster, ["annotate", "namespace", "default", `${annotation}=25,5432-5435`]);
   try {
@@ -64,10 +56,9 @@ test("ADD goes by the namespace's annotations when the API gives them and the po
 
 test("ADD lets a pod out to the API server's ports when it is of the control plane", async ({
   cluster,
-  account,
 }) => {
   const labels = { "linkerd.io/control-plane-component": "destination" };
-  await askApi(cluster, account, { "api-server-ports": [] });
+  await askApi(cluster, await readmeAccount(cluster), { "api-server-ports": [] });
   const { netns } = await applyPod(cluster, "api-control-plane", { ...unmarked, labels });
 
   const past = `-A PROXY_INIT_OUTPUT -p tcp -m multiport --dports 443,6443 -m comment --comment "sluice/exclude-port" -j RETURN`;
@@ -77,7 +68,6 @@ test("ADD lets a pod out to the API server's ports when it is of the control pla
 
 test("a pod's events name the right that is missing when the API refuses to show the pod", async ({
   cluster,
-  account,
 }) => {
   await askApi(cluster, await makeServiceAccount(cluster, "powerless", []));
   await apply(cluster, [podManifest("api-refused", unmarked)]);
@@ -92,11 +82,11 @@ test("a pod's events name the right that is missing when the API refuses to show
 
 test("a pod whose ADD failed by a revoked token starts by itself when the token is renewed", async ({
   cluster,
-  account,
 }) => {
   const tokenFile = join(cluster.box.dir, "sluice.token");
+  const kubeconfig = withTokenFile(await readmeAccount(cluster), tokenFile);
   writeFileSync(tokenFile, await revokedToken(cluster), { mode: 0o600 });
-  await askApi(cluster, withTokenFile(account, tokenFile));
+  await askApi(cluster, kubeconfig);
   await apply(cluster, [podManifest("api-rotated", { sidecar: true })]);
 
   expect(await failureOf(cluster, "api-rotated")).toMatch(
@@ -115,11 +105,10 @@ test("a pod whose ADD failed by a revoked token starts by itself when the token 
 
 test("only pods that may be meshed wait for the API server when sandboxes are made while it is away", async ({
   cluster,
-  account,
 }) => {
   const waiting = "api-away-meshed";
   const others = ["api-away-plain", "api-away-excluded"];
-  await askApi(cluster, account, { "timeout-seconds": 8 });
+  await askApi(cluster, await readmeAccount(cluster), { "timeout-seconds": 8 });
   await apply(cluster, [
     podManifest(waiting, { sidecar: true, serves: true }),
     podManifest("api-away-plain", { serves: true }),
@@ -176,13 +165,14 @@ async function askApi(cluster: Cluster, kubeconfig: string, options: object = {}
   await setChain(cluster, chain(cluster, { name: ipv4Network, sluice }));
 }
 
-function readmeRules(): readonly Rule[] {
+/** The kubeconfig of an account `sluice` with the rights that README lists. */
+async function readmeAccount(cluster: Cluster): Promise<string> {
   const objects = blocksIn(section("Drop-in for linkerd-cni"), "yaml").map(
     (text): { readonly kind: string; readonly rules: Rule[] } => parse(text),
   );
   const role = objects.find(({ kind }) => kind === "ClusterRole");
   if (role === undefined) throw new Error("README lists no rights");
-  return role.rules;
+  return await makeServiceAccount(cluster, "sluice", role.rules);
 }
 
 /** A token of the account `sluice` that was good once: the object that it was bound to is gone. */

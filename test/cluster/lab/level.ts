@@ -7,7 +7,10 @@ import { type Cluster, down, setChain, up } from "./cluster.ts";
 import { deleteAll } from "./pods.ts";
 import { clusterLack, release } from "./release.ts";
 
-/** A test that is given a cluster without pods, whose node has the chain of `ipv4Network`. */
+/**
+ * A test that is given a cluster without pods, whose node has the chain of `ipv4Network`. Files use it as it is: an
+ * extension of it would bring up a cluster of its own.
+ */
 export const test = base
   .extend("lack", { scope: "worker" }, () => clusterLack())
   .extend("shared", { scope: "worker" }, async ({ lack }, { onCleanup }) => {
