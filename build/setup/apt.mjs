@@ -22,12 +22,12 @@ export const hostPackages = {
   openssl: "openssl",
   strace: "strace",
   binutils: "strip",
-  gcc: "gcc",
-  "libc6-dev": "/usr/include/nss.h",
 };
 
-/** What the tests with a container runtime or a cluster need besides. */
+/** What the tests need besides: a compiler (for a slow name service), container runtimes, a cluster. */
 export const runtimePackages = {
+  gcc: "gcc",
+  "libc6-dev": "gcc",
   podman: "podman",
   containerd: "containerd",
   runc: "runc",
