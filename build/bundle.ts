@@ -1,11 +1,24 @@
 // Bundles the plugin into one file that any Node of the pinned line runs: dist/sluice.cjs, the form for development.
 // The same text always comes of the same sources: no time, no path of this machine is in it.
-import { chmod, mkdir } from "node:fs/promises";
-import { type BuildOptions, build } from "esbuild";
+import { chmod, mkdir, readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { type BuildOptions, build, type Plugin } from "esbuild";
 import { leftOut } from "./left-out.ts";
 
 /** Where the bundle goes, relative to the project. */
 export const bundleFile = "dist/sluice.cjs";
+
+/** Of package.json, only the version is the plugin's business: not its scripts. */
+const versionOnly: Plugin = {
+  name: "version-only",
+  setup: ({ onLoad }) => {
+    onLoad({ filter: /\/package\.json$/ }, async ({ path }) => {
+      if (path !== resolve("package.json")) return undefined;
+      const { version } = JSON.parse(await readFile(path, "utf8"));
+      return { contents: JSON.stringify({ version }), loader: "json" };
+    });
+  },
+};
 
 const common: BuildOptions = {
   entryPoints: ["src/plugin.ts"],
@@ -13,7 +26,7 @@ const common: BuildOptions = {
   platform: "node",
   target: "node24",
   format: "cjs",
-  plugins: [leftOut],
+  plugins: [leftOut, versionOnly],
   legalComments: "none",
   logLevel: "warning",
 };

@@ -2,8 +2,7 @@
 // snapshot in it, in which the program has been loaded and run once (src/warm.ts).
 import { existsSync } from "node:fs";
 import { chmod, copyFile, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { execa } from "execa";
 import { bundleForSnapshot } from "./bundle.ts";
 import { withoutCodeCache } from "./sea-blob.ts";
@@ -31,7 +30,8 @@ export async function makeExecutable(): Promise<void> {
       `no ${pinnedNode}: npm install brings it on linux-x64 and linux-arm64, for that CPU`,
     );
   }
-  const work = await mkdtemp(join(tmpdir(), "sluice-build-"));
+  // Beside the result, which is then moved and not copied: of a file written in small pieces, each start reads more slowly.
+  const work = await mkdtemp(join(dirname(executableFile), ".build-"));
   try {
     await makeBlob(work);
     const executable = join(work, "sluice");
@@ -44,8 +44,7 @@ export async function makeExecutable(): Promise<void> {
       { preferLocal: true },
     );
     await chmod(executable, 0o755);
-    await copyFile(executable, `${executableFile}.new`);
-    await rename(`${executableFile}.new`, executableFile);
+    await rename(executable, executableFile);
   } finally {
     await rm(work, { recursive: true });
   }

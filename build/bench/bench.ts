@@ -53,6 +53,9 @@ function report(options: Options, lab: Lab, kubeconfig: string): void {
   ];
   const machine = thisMachine(node);
   const before = load();
+  if (before > machine.cpus / 2) {
+    process.stderr.write(`the machine is busy (load ${before}): times will be of little use\n`);
+  }
   const cases = allCases(lab, { options, node, programs, kubeconfig });
   const measured = measure(cases, options.runs, (line) => process.stderr.write(`${line}\n`));
   const results = measured.flatMap(({ case: entry, samples }): Result[] => {

@@ -49,7 +49,7 @@ describe.for(["0.4.0", "1.0.0", "1.1.0"])("a list of %s", (cniVersion) => {
 
     const { exitCode, stderr } = await host.cnitool("check", pod);
     expect(exitCode).toBe(1);
-    const subject = `container ${pod.containerId.slice(0, 13)}`;
+    const subject = `container ${pod.containerId}`;
     expect(stderr).toContain(`${subject} is not redirected as intended: 1 drift`);
     expect(stderr).toContain(`missing-jump (ipv4 nat OUTPUT): expected ${jump}; found nothing`);
 

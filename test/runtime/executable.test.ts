@@ -142,7 +142,7 @@ describe("the executable", () => {
   test("holds nothing of the machine that built it", () => {
     const text = readFileSync(plugin);
     const own = readFileSync(join(root, `node_modules/node-linux-${process.arch}/bin/node`));
-    const traces = [root, join(tmpdir(), "sluice-build-"), hostname(), ...environmentValues()];
+    const traces = [root, "dist/.build-", hostname(), ...environmentValues()];
     expect(traces.filter((trace) => text.includes(trace) && !own.includes(trace))).toEqual([]);
   });
 });
