@@ -38,7 +38,17 @@ export async function bundle(): Promise<void> {
   await chmod(bundleFile, 0o755);
 }
 
-/** Makes the same for the executable, where each byte is read at each start. Functions keep their names, for stack traces. */
-export async function bundleForSnapshot(outfile: string): Promise<void> {
-  await build({ ...common, outfile, minifySyntax: true, minifyWhitespace: true });
+/**
+ * Makes the same for the executable, where each byte is read at each start: without blanks and names, which saves 1 ms.
+ * Beside it goes a map, by which positions in stack traces are found in the sources. `banner` comes first.
+ */
+export async function bundleForSnapshot(outfile: string, banner: string): Promise<void> {
+  await build({
+    ...common,
+    outfile,
+    banner: { js: banner },
+    minify: true,
+    sourcemap: "external",
+    sourcesContent: false,
+  });
 }

@@ -10,6 +10,9 @@ import { withoutCodeCache } from "./sea-blob.ts";
 /** Where the executable goes, relative to the project. */
 export const executableFile = "dist/sluice";
 
+/** For the positions in its stack traces. */
+const mapFile = `${executableFile}.map`;
+
 /** Node looks for this mark in itself to know that an application was put in (its documentation names it). */
 const fuse = "NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2";
 
@@ -30,7 +33,7 @@ export async function makeExecutable(): Promise<void> {
       `no ${pinnedNode}: npm install brings it on linux-x64 and linux-arm64, for that CPU`,
     );
   }
-  // Beside the result, which is then moved and not copied: of a file written in small pieces, each start reads more slowly.
+  // Beside the result, which so appears whole and at once.
   const work = await mkdtemp(join(dirname(executableFile), ".build-"));
   try {
     await makeBlob(work);
@@ -45,15 +48,14 @@ export async function makeExecutable(): Promise<void> {
     );
     await chmod(executable, 0o755);
     await rename(executable, executableFile);
+    await rename(join(work, "main.cjs.map"), mapFile);
   } finally {
     await rm(work, { recursive: true });
   }
 }
 
 async function makeBlob(work: string): Promise<void> {
-  const main = join(work, "main.cjs");
-  await bundleForSnapshot(main);
-  await writeFile(main, forgetBuilder + (await readFile(main, "utf8")));
+  await bundleForSnapshot(join(work, "main.cjs"), forgetBuilder);
   const config = {
     // The path is in the snapshot and in stack traces: this one is the same wherever the work directory is.
     main: "/proc/self/cwd/main.cjs",
@@ -86,5 +88,4 @@ async function makeBlob(work: string): Promise<void> {
 // What would be kept of the building machine: its name, which pino asks for when it is loaded, and where its Node is.
 const forgetBuilder = `"use strict";
 require("node:os").hostname = () => "";
-process.execPath = process.argv[0] = "node";
-`;
+process.execPath = process.argv[0] = "node";`;

@@ -1,7 +1,7 @@
 // The cases without a plugin: the least that is to be done, and what the init container does. Edge: makes netns and files.
 import { type Case, crowdEach, familiesLabel } from "./case.ts";
 import { searchPath } from "./conf.ts";
-import type { Lab, LabNetns } from "./lab.ts";
+import type { Lab } from "./lab.ts";
 import { type Job, run } from "./runner.ts";
 import { initScript, restoreScript, restoreText, saveScript, toolOf, type Where } from "./shell.ts";
 
@@ -27,13 +27,13 @@ export function bareRestore(lab: Lab, where: Where): Case {
 /** nsenter and save, in a netns that has rules. */
 export function bareSave(lab: Lab, where: Where): Case {
   const job = jobOf(lab, where, { ...saving, script: saveScript(where), argument: "" });
-  let netns: LabNetns | undefined;
+  let netns: string | undefined;
   return makeCase(where, "nsenter + save", () => {
     if (netns === undefined) {
       netns = lab.netns();
-      run([restoreIn(lab, where)(netns.path)]);
+      run([restoreIn(lab, where)(netns)]);
     }
-    return [job(netns.path)];
+    return [job(netns)];
   });
 }
 
@@ -47,7 +47,7 @@ export function initContainer(lab: Lab, where: Where): Case {
 export function initCrowd(lab: Lab, where: Where & { readonly size: number }): Case {
   const { size } = where;
   const job = initIn(lab, where);
-  const prepare = () => lab.crowd(size).map(({ path }) => job(path));
+  const prepare = () => lab.passing(size).map(job);
   const made = makeCase(where, `${size} ADDs at once`, prepare);
   return { ...made, way: initWay, each: crowdEach };
 }
@@ -55,12 +55,7 @@ export function initCrowd(lab: Lab, where: Where & { readonly size: number }): C
 type JobIn = (netns: string) => Job;
 
 function inNewNetns(lab: Lab, job: JobIn): Case["prepare"] {
-  let netns: LabNetns | undefined;
-  return () => {
-    netns?.remove();
-    netns = lab.netns();
-    return [job(netns.path)];
-  };
+  return () => lab.passing(1).map(job);
 }
 
 function restoreIn(lab: Lab, where: Where): JobIn {

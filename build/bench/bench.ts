@@ -18,8 +18,6 @@ import { countStarted, straceArgv } from "./strace.ts";
 import { resultTable, targetTable } from "./table.ts";
 import { type Counted, targetsOf } from "./targets.ts";
 
-const ours: Program = { way: "sluice", argv: [plugin], isOurs: true };
-
 async function main(options: Options): Promise<void> {
   const lab = makeLab();
   process.once("SIGINT", () => {
@@ -29,7 +27,8 @@ async function main(options: Options): Promise<void> {
   const kubeconfig = join(lab.dir, "kubeconfig");
   const api = await startApi(kubeconfig);
   try {
-    report(options, lab, kubeconfig);
+    const ours: Program = { way: "sluice", argv: [lab.install(plugin)], isOurs: true };
+    report(options, lab, { ours, kubeconfig });
   } finally {
     api.stdin?.end();
     lab.remove();
@@ -45,10 +44,12 @@ async function startApi(kubeconfig: string): Promise<ChildProcess> {
   return child;
 }
 
-function report(options: Options, lab: Lab, kubeconfig: string): void {
+type Given = { readonly ours: Program; readonly kubeconfig: string };
+
+function report(options: Options, lab: Lab, { ours, kubeconfig }: Given): void {
   const programs = [
     ours,
-    ...(options.quick ? [] : [{ way: "bundle", argv: [node, bundle], isOurs: true } as const]),
+    ...(options.quick ? [] : [bundleOf(lab)]),
     ...options.peers.map(({ name, path }) => ({ way: name, argv: [path], isOurs: false }) as const),
   ];
   const machine = thisMachine(node);
@@ -57,13 +58,17 @@ function report(options: Options, lab: Lab, kubeconfig: string): void {
     process.stderr.write(`the machine is busy (load ${before}): times will be of little use\n`);
   }
   const cases = allCases(lab, { options, node, programs, kubeconfig });
-  const measured = measure(cases, options.runs, (line) => process.stderr.write(`${line}\n`));
+  const measured = measure(cases, {
+    runs: options.runs,
+    tell: (line) => process.stderr.write(`${line}\n`),
+    roundDone: lab.sweep,
+  });
   const results = measured.flatMap(({ case: entry, samples }): Result[] => {
     const { action, families, backend, source, way } = entry;
     const summary = summarize(samples);
     return summary === undefined ? [] : [{ action, families, backend, source, way, summary }];
   });
-  const counted = countProcesses(lab, kubeconfig);
+  const counted = countProcesses(lab, { ours, kubeconfig });
   const targets = targetsOf(results, counted, options.crowd);
   console.log(resultTable(results));
   console.log(targetTable(targets));
@@ -74,12 +79,16 @@ function report(options: Options, lab: Lab, kubeconfig: string): void {
   writeFileSync(options.json, `${JSON.stringify(all, null, 1)}\n`);
 }
 
+function bundleOf(lab: Lab): Program {
+  return { way: "bundle", argv: [node, lab.install(bundle)], isOurs: true };
+}
+
 // Beside the measuring: strace makes everything slow.
-function countProcesses(lab: Lab, kubeconfig: string): Counted {
+function countProcesses(lab: Lab, { ours, kubeconfig }: Given): Counted {
   const where = { backend: "nft", source: "annotations", kubeconfig } as const;
   const count = (families: readonly ("ipv4" | "ipv6")[]) => {
     const file = join(lab.dir, "trace");
-    const traced: Program = { ...ours, argv: [...straceArgv(file), plugin] };
+    const traced: Program = { ...ours, argv: [...straceArgv(file), ...ours.argv] };
     run(addFresh(lab, traced, { ...where, families }).prepare());
     return countStarted(readFileSync(file, "utf8"));
   };

@@ -5,7 +5,12 @@ import type { Sample } from "./stats.ts";
 
 export type Measured = { readonly case: Case; readonly samples: readonly Sample[] };
 
-type Told = (line: string) => void;
+export type Course = {
+  readonly runs: number;
+  readonly tell: (line: string) => void;
+  /** Called after each round, before anything of the next is made. */
+  readonly roundDone: () => void;
+};
 
 type Entry = { readonly case: Case; readonly samples: Sample[]; failed: boolean };
 
@@ -13,12 +18,14 @@ type Entry = { readonly case: Case; readonly samples: Sample[]; failed: boolean 
  * Measures each case `runs` times, the crowded ones less often.
  * @throws Error when one of our own does not end well: a benchmark of failures says nothing.
  */
-export function measure(cases: readonly Case[], runs: number, tell: Told): Measured[] {
+export function measure(cases: readonly Case[], course: Course): Measured[] {
+  const { runs, tell, roundDone } = course;
   const entries = cases.map((entry): Entry => ({ case: entry, samples: [], failed: false }));
   // One round that does not count: files are read into memory, and netns that stay are made.
   for (let round = 0; round <= runs; round++) {
     tell(round === 0 ? "warming up" : `round ${round} of ${runs}`);
-    for (const entry of inTurn(entries, round)) measureOne(entry, round, tell);
+    for (const entry of inTurn(entries, round)) measureOne(entry, round, course);
+    roundDone();
   }
   return entries.filter(({ failed }) => !failed);
 }
@@ -34,7 +41,7 @@ function isDue({ each }: Case, round: number): boolean {
   return round === 0 || round % each === 1 % each;
 }
 
-function measureOne(entry: Entry, round: number, tell: Told): void {
+function measureOne(entry: Entry, round: number, { tell }: Course): void {
   const done = run(entry.case.prepare());
   const bad = done.processes.find(({ exitStatus }) => exitStatus !== 0);
   if (bad !== undefined) {

@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Case, crowdEach, familiesLabel, type Label } from "./case.ts";
 import { cniEnv, confText, type Source } from "./conf.ts";
-import type { Lab, LabNetns } from "./lab.ts";
+import type { Lab } from "./lab.ts";
 import { type Job, run } from "./runner.ts";
 import type { Where } from "./shell.ts";
 
@@ -27,12 +27,9 @@ type Caller = {
 /** ADD to a new netns. */
 export function addFresh(lab: Lab, program: Program, situation: Situation): Case {
   const { job, forget } = caller(lab, program, situation);
-  let netns: LabNetns | undefined;
   const prepare = () => {
-    netns?.remove();
     forget();
-    netns = lab.netns();
-    return [job("ADD", netns.path, "c")];
+    return lab.passing(1).map((netns) => job("ADD", netns, "c"));
   };
   return { ...labelled(program, situation, "ADD, new pod"), prepare };
 }
@@ -47,7 +44,7 @@ export function addCrowd(
   const { size } = situation;
   const prepare = () => {
     forget();
-    return lab.crowd(size).map(({ path }, i) => job("ADD", path, `c${i}`));
+    return lab.passing(size).map((netns, i) => job("ADD", netns, `c${i}`));
   };
   const label = labelled(program, situation, `${size} ADDs at once`);
   return { ...label, prepare, each: crowdEach };
@@ -57,13 +54,13 @@ export function addCrowd(
 export function afterAdd(lab: Lab, program: Program, situation: Situation): Case[] {
   const staying = (action: string, jobs: (caller: Caller, netns: string) => readonly Job[]) => {
     const calls = caller(lab, program, situation);
-    let netns: LabNetns | undefined;
+    let netns: string | undefined;
     const prepare = () => {
       if (netns === undefined) {
         netns = lab.netns();
-        calls.call("ADD", netns.path);
+        calls.call("ADD", netns);
       }
-      return jobs(calls, netns.path);
+      return jobs(calls, netns);
     };
     return { ...labelled(program, situation, action), prepare };
   };

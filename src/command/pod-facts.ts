@@ -3,6 +3,7 @@
 import { isJsonObject, member } from "../cni/conf.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import type { KubeReader } from "../kube/reader.ts";
+import { UnansweredError } from "../kube/unanswered.ts";
 import { type Annotations, type PodFacts, skipReason } from "../mesh/pod.ts";
 import { apiServerPorts } from "../mesh/values.ts";
 import type { PortRange } from "../redirect/port.ts";
@@ -113,7 +114,7 @@ async function readUnlessUnmeshed<T>(call: Call, read: () => Promise<T>): Promis
     return await read();
   } catch (error) {
     const annotations = runtimeAnnotations(call.network.document);
-    const isAway = error instanceof CniError && error.code === errorCode.tryAgainLater;
+    const isAway = error instanceof UnansweredError;
     const isUnmarked =
       annotations !== undefined && skipReason({ annotations, spec: undefined }) !== undefined;
     if (!isAway || !isUnmarked) throw error;

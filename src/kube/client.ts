@@ -4,6 +4,7 @@ import type { Clock } from "../clock.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { fileAgeSeconds, type KubeAccess, KubeconfigError, loadKubeconfig } from "./kubeconfig.ts";
 import { type Answer, ask, makeAgent, type Question } from "./transport.ts";
+import { UnansweredError } from "./unanswered.ts";
 
 /** Gets one object by its path, e.g. `/api/v1/namespaces/default`. @throws CniError 11 or 103, saying what to do. */
 export type KubeGet = (path: string) => Promise<unknown>;
@@ -71,7 +72,8 @@ function failed(
   path: string,
 ): CniError {
   const { code, message, details } = told(answer, access);
-  return new CniError(code, `${message}: GET ${access.server}${path}${problemOf(answer)}`, {
+  const kind = answer.kind === "passing" ? UnansweredError : CniError;
+  return new kind(code, `${message}: GET ${access.server}${path}${problemOf(answer)}`, {
     details,
   });
 }

@@ -150,6 +150,7 @@ test("only pods that may be meshed wait for the API server when sandboxes are ma
       });
   } finally {
     await cluster.apiServer.start();
+    await reunite(cluster);
   }
 
   const { netns } = await servingSandbox(cluster, waiting);
@@ -191,6 +192,15 @@ function withTokenFile(kubeconfig: string, tokenFile: string): string {
   const users = [{ name: "user", user: { tokenFile } }];
   writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(kubeconfig, "utf8")), users }));
   return file;
+}
+
+/**
+ * Waits until scheduler and kubelet hear of new pods. Having lost the API server, they watch it again after up to a minute;
+ * until then no pod of a test is started or taken away.
+ */
+async function reunite(cluster: Cluster): Promise<void> {
+  await apply(cluster, [podManifest("api-back")]);
+  await kubectl(cluster, ["wait", "--for=condition=Ready", "--timeout=150s", "pod/api-back"]);
 }
 
 function podUrl(name: string): string {

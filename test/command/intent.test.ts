@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { CniError, errorCode } from "../../src/cni/error.ts";
 import type { ApiPod, KubeReader } from "../../src/kube/reader.ts";
+import { UnansweredError } from "../../src/kube/unanswered.ts";
 import type { Annotations } from "../../src/mesh/pod.ts";
 import type { Intent } from "../../src/redirect/intent.ts";
 import { cni, conf, failed, succeeded, withLinkerd } from "../fake/call.ts";
@@ -263,13 +264,15 @@ const problems = [
   'config.linkerd.io/skip-inbound-ports: "http" is not a port (1 to 65535)',
 ];
 
-const away = new CniError(errorCode.tryAgainLater, "the API server did not answer", {});
+const away = new UnansweredError(errorCode.tryAgainLater, "the API server did not answer", {});
+const rejected = new CniError(errorCode.tryAgainLater, "the API server rejected our token", {});
 const forbidden = new CniError(errorCode.podUnreadable, "the API server refused", {});
 
 // While the API is away: what the runtime's annotations say of a pod that the conf would ask the API about.
 const unasked: [string, CniError, Annotations | null, unknown][] = [
   ["it is away, and they mark no proxy", away, null, result],
   ["it is away, and they mark one", away, mark, failed(11, away.message)],
+  ["it rejects our token, and they mark no proxy", rejected, null, failed(11, rejected.message)],
   ["it refuses, and they mark no proxy", forbidden, null, failed(103, forbidden.message)],
 ];
 
