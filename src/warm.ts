@@ -1,6 +1,6 @@
 // Runs the commands once while the startup snapshot is built, so that what an ADD needs is loaded and compiled in it: most
 // of a cold ADD's time goes into compiling. Works in the directory that it is run in, and on nothing else.
-import { closeSync, openSync, writeFileSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { queryObjects, setFlagsFromString } from "node:v8";
 import { run } from "./command/run.ts";
 import type { Deps } from "./deps.ts";
@@ -51,24 +51,12 @@ async function runAll(real: Deps): Promise<void> {
     writeAll(nowhere, outcome.stdout);
   }
   closeSync(nowhere);
-  await readApi();
+  // Not the API client, nor the YAML it reads: an ADD that does not ask the API must not pay for them.
 }
 
 function given(text: string): string {
   readStdin();
   return text;
-}
-
-// The API client's connection cannot be in a snapshot (Node's TLS is not made for it); what comes before it and after it
-// can. That costs an ADD without the API 1 ms, and saves one with it 6.
-async function readApi(): Promise<void> {
-  const { loadKubeconfig } = await import("./kube/kubeconfig.ts");
-  const { readNamespace, readPod } = await import("./kube/objects.ts");
-  writeFileSync(`${here}/kubeconfig`, kubeconfig);
-  loadKubeconfig(`${here}/kubeconfig`);
-  const metadata = { annotations: { a: "b" }, labels: { a: "b" } };
-  readPod({ kind: "Pod", metadata, spec: { containers: [{ name: "warm" }] } });
-  readNamespace({ kind: "Namespace", metadata });
 }
 
 /** The current directory under a name that is the same for all builders. */
@@ -101,26 +89,6 @@ const conf = JSON.stringify({
     ips: [{ address: "192.0.2.2/24" }, { address: "2001:db8::2/64" }],
   },
 });
-
-const kubeconfig = `# as linkerd's installer writes it
-apiVersion: v1
-kind: Config
-clusters:
-- name: local
-  cluster:
-    server: https://[2001:db8::1]:443
-    certificate-authority-data: YQ==
-users:
-- name: linkerd-cni
-  user:
-    token: warm
-contexts:
-- name: linkerd-cni-context
-  context:
-    cluster: local
-    user: linkerd-cni
-current-context: linkerd-cni-context
-`;
 
 function environment(command: string): Record<string, string> {
   return {
