@@ -4,6 +4,7 @@ import { chmod, mkdir, readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type BuildOptions, build, type Plugin } from "esbuild";
 import { leftOut } from "./left-out.ts";
+import { plainBuiltins } from "./plain-builtins.ts";
 
 /** Where the bundle goes, relative to the project. */
 export const bundleFile = "dist/sluice.cjs";
@@ -20,35 +21,48 @@ const versionOnly: Plugin = {
   },
 };
 
-const common: BuildOptions = {
-  entryPoints: ["src/plugin.ts"],
+/** How all that is bundled is: for the pinned Node's line. */
+export const bundling: BuildOptions = {
   bundle: true,
   platform: "node",
   target: "node24",
   format: "cjs",
-  plugins: [leftOut, versionOnly],
   legalComments: "none",
   logLevel: "warning",
+};
+
+const program: BuildOptions = {
+  ...bundling,
+  entryPoints: ["src/plugin.ts"],
+  plugins: [leftOut, plainBuiltins, versionOnly],
 };
 
 /** Makes the bundle. */
 export async function bundle(): Promise<void> {
   await mkdir("dist", { recursive: true });
-  await build({ ...common, outfile: bundleFile, banner: { js: "#!/usr/bin/env node" } });
+  await build({ ...program, outfile: bundleFile, banner: { js: "#!/usr/bin/env node" } });
   await chmod(bundleFile, 0o755);
 }
 
+/** Without blanks and names, since each byte is read at each start; by the map, positions are found in the sources. */
+export const minified: BuildOptions = {
+  minify: true,
+  sourcemap: "external",
+  sourcesContent: false,
+};
+
 /**
- * Makes the same for the executable, where each byte is read at each start: without blanks and names, which saves 1 ms.
- * Beside it goes a map, by which positions in stack traces are found in the sources. `banner` comes first.
+ * Makes the same for the executable, minified, with more of the bundler's plug-ins. `banner` comes first.
  */
-export async function bundleForSnapshot(outfile: string, banner: string): Promise<void> {
+export async function bundleForSnapshot(
+  outfile: string,
+  { banner, plugins }: { banner: string; plugins: readonly Plugin[] },
+): Promise<void> {
   await build({
-    ...common,
+    ...program,
+    ...minified,
+    plugins: [...plugins, ...(program.plugins ?? [])],
     outfile,
     banner: { js: banner },
-    minify: true,
-    sourcemap: "external",
-    sourcesContent: false,
   });
 }

@@ -7,7 +7,7 @@ import { run } from "./command/run.ts";
 import type { Deps } from "./deps.ts";
 import { openLog } from "./log.ts";
 import { exec } from "./netns/exec.ts";
-import { nssMask, programFinder, searchPath } from "./netns/host.ts";
+import { nssMasker, programFinder, searchPath } from "./netns/host.ts";
 import { closeNetns, openNetns } from "./netns/path.ts";
 import { readStdin, writeAll } from "./stdio.ts";
 import { warmUp } from "./warm.ts";
@@ -48,7 +48,7 @@ function makeDeps(): Deps {
     clock,
     find: programFinder(path),
     path,
-    nssMask,
+    nssMask: nssMasker(),
     openNetns,
     closeNetns,
     openStore,
@@ -58,7 +58,7 @@ function makeDeps(): Deps {
 
 if (startupSnapshot.isBuildingSnapshot()) {
   startupSnapshot.setDeserializeMainFunction(() => void main());
-  void warmUp(makeDeps());
+  void warmUp(makeDeps);
 } else {
   void main();
 }

@@ -1,6 +1,10 @@
 // Runs the commands once while the startup snapshot is built, so that what an ADD needs is loaded and compiled in it: most
 // of a cold ADD's time goes into compiling. Works in the directory that it is run in, and on nothing else.
+import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import { addAbortSignal } from "node:stream";
+import { urlToHttpOptions } from "node:url";
 import { queryObjects, setFlagsFromString } from "node:v8";
 import { run } from "./command/run.ts";
 import type { Deps } from "./deps.ts";
@@ -8,17 +12,33 @@ import type { Exec } from "./netns/exec.ts";
 import { readStdin, writeAll } from "./stdio.ts";
 
 /** Warms the program up. What comes of the commands does not matter; that they run through does. */
-export async function warmUp(real: Deps): Promise<void> {
-  await runAll(real);
+export async function warmUp(makeDeps: () => Deps): Promise<void> {
+  await runAll(makeDeps());
   forgetCode();
-  await runAll(real);
+  await runAll(makeDeps());
+  await exchange();
+}
+
+// What the API client needs of those modules of Node's that are loaded anyway: an address read, a word each way.
+async function exchange(): Promise<void> {
+  urlToHttpOptions(new URL("https://192.0.2.1:6443/api"));
+  const server = createServer((socket) => {
+    socket.on("data", () => socket.end("word"));
+  });
+  await once(server.listen("socket"), "listening");
+  const socket = connect("socket").setNoDelay(true).setKeepAlive(true, 1_000);
+  addAbortSignal(new AbortController().signal, socket).write("word");
+  await once(socket.resume(), "close");
+  server.close();
 }
 
 // Building a snapshot, Node compiles all of its own modules whole: a megabyte that each start would read. So all code is
 // thrown away once everything is loaded, and what then runs is compiled anew, and kept.
 function forgetCode(): void {
+  setFlagsFromString("--flush-bytecode");
   setFlagsFromString("--stress-flush-code");
   collectGarbage();
+  // As at each start (build/executable.ts): code that is cached under other flags is not taken.
   setFlagsFromString("--no-stress-flush-code");
   setFlagsFromString("--no-flush-bytecode");
 }
@@ -51,7 +71,7 @@ async function runAll(real: Deps): Promise<void> {
     writeAll(nowhere, outcome.stdout);
   }
   closeSync(nowhere);
-  // Not the API client, nor the YAML it reads: an ADD that does not ask the API must not pay for them.
+  // Not the API client, nor the YAML it reads, which are beside the snapshot: an ADD that does not ask pays nothing.
 }
 
 function given(text: string): string {
@@ -101,14 +121,16 @@ function environment(command: string): Record<string, string> {
   };
 }
 
-// A child is started, to have that warm too, but a harmless one; the answer is that of tools that did what they were told.
+// A child is started, to have that warm too, but a harmless one, which says a word on each of its outputs; the answer is that
+// of tools that did what they were told.
 // Arguments and outputs as netfilter/client.ts has them: seven words a job, its save program the third, its text the last.
 function answering(exec: Exec): Exec {
   const saved = new Map<string, string>();
   return async (request) => {
-    await exec({ ...request, argv: ["/bin/true"] });
-    const words = request.argv.slice(request.argv.indexOf("sluice") + 2);
-    const jobs = Array.from({ length: words.length / 7 }, (_, i) => words.slice(7 * i, 7 * i + 7));
+    const words = Array.from({ length: request.outputs }, (_, i) => `echo word >&${i + 1}`);
+    await exec({ ...request, argv: ["/bin/sh", "-c", words.join(";")] });
+    const told = request.argv.slice(request.argv.indexOf("sluice") + 2);
+    const jobs = Array.from({ length: told.length / 7 }, (_, i) => told.slice(7 * i, 7 * i + 7));
     const streams = jobs.flatMap(([, , save = "", , , , text = ""]) => {
       if (text !== "") saved.set(save, savedFrom(text));
       return ["", saved.get(save) ?? ""];

@@ -68,13 +68,16 @@ function validateContainerId(id: string): void {
   }
 }
 
+// Unicode's white space one by one: \p{White_Space} is looked up in tables, which takes half a millisecond.
+const unfit = /[/:\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;
+
 // The kernel's own rules for a device's name (dev_valid_name).
 function validateIfName(name: string): void {
   if (Buffer.byteLength(name) > 15) {
     throw invalid("interface name is too long", "interface name should be less than 16 characters");
   }
   if (name === "." || name === "..") throw invalid("interface name is . or ..");
-  if (/[/:\p{White_Space}]/u.test(name)) {
+  if (unfit.test(name)) {
     throw invalid("interface name contains / or : or whitespace characters");
   }
 }

@@ -1,7 +1,7 @@
 // One GET to the API server over TLS, with a time and a size that it may take. Edge.
 import { Agent, type RequestOptions, request } from "node:https";
 import { isIP } from "node:net";
-import { checkServerIdentity } from "node:tls";
+import { checkServerIdentity, getCACertificates } from "node:tls";
 import type { KubeAccess } from "./kubeconfig.ts";
 
 /** The largest object that is read; etcd holds none that is larger. */
@@ -67,7 +67,8 @@ function optionsOf({ access, agent, path, timeoutMs }: Question): RequestOptions
   return {
     agent,
     path: new URL(access.server).pathname.replace(/\/$/, "") + path,
-    ca,
+    // Said, since what Node takes by default is a matter of its options and of the runtime's environment.
+    ca: ca ?? getCACertificates("bundled"),
     ...clientCertificate,
     // Said, since the runtime's environment (NODE_TLS_REJECT_UNAUTHORIZED) could say otherwise.
     rejectUnauthorized: true,

@@ -1,6 +1,6 @@
 // What the node offers to work with: its programs, and how it looks up users. Edge: reads files, starts nothing.
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { delimiter } from "node:path";
 import type { Exec } from "./exec.ts";
 
 /** Gives the absolute path of a program, or undefined. */
@@ -35,7 +35,7 @@ export function searchPath(path: string | undefined): string {
 /** Looks programs up along a search path, as execvp does. */
 export function programFinder(path: string): FindProgram {
   const directories = path.split(delimiter);
-  return (name) => directories.map((directory) => join(directory, name)).find(isExecutable);
+  return (name) => directories.map((directory) => `${directory}/${name}`).find(isProgram);
 }
 
 const nsswitch = "/etc/nsswitch.conf";
@@ -44,9 +44,18 @@ const nscdSocket = "/var/run/nscd/socket";
 /**
  * iptables asks getpwnam for the user of `--uid-owner 2102`, although that is a number; where users come from the network,
  * each ADD then waits for a server that a half-made pod's netns cannot reach (istio#48416: 40 to 60 s). The children are
- * kept from asking by an empty file in the place of these; none where users only come from the node itself.
+ * kept from asking by an empty file in the place of these; none where users only come from the node itself. Looked up when
+ * first asked for.
  */
-export function nssMask(): string[] {
+export function nssMasker(): () => readonly string[] {
+  let known: readonly string[] | undefined;
+  return () => {
+    known ??= nssMask();
+    return known;
+  };
+}
+
+function nssMask(): string[] {
   const conf = existsSync(nsswitch) ? readFileSync(nsswitch, "utf8") : "";
   const caching = existsSync(nscdSocket) ? [nscdSocket] : [];
   return asksNetwork(conf) || caching.length > 0
@@ -66,12 +75,14 @@ export function asksNetwork(conf: string): boolean {
   return sources.some((source) => source !== "" && !localSources.includes(source));
 }
 
-function isExecutable(file: string): boolean {
+function isProgram(file: string): boolean {
+  // Asked first, since most are not there: an error that is thrown takes ten times as long.
+  if (!existsSync(file)) return false;
   try {
     accessSync(file, constants.X_OK);
     return true;
   } catch {
-    // Not there, or not to be run: either way not the program that is looked for.
+    // Not to be run: not the program that is looked for.
     return false;
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { withoutCodeCache } from "../../build/sea-blob.ts";
+import { flagHashAt, withAssets, withCodeCacheOf } from "../../build/sea-blob.ts";
 
 const size = (value: number) => {
   const bytes = Buffer.alloc(8);
@@ -16,28 +16,75 @@ const header = Buffer.from([0x20, 0xda, 0x43, 0x01, 0x13, 0, 0, 0, 0]);
 const heap = Buffer.from("the heap, with numbers in it \x90\x01\0\0\0\0\0\0 and more");
 const options = sized("--option");
 
-function blobOf(snapshot: Buffer): Buffer {
-  return Buffer.concat([header, sized("/path/main.cjs"), sized(snapshot), options]);
+function blobOf(snapshot: Buffer, assets: Buffer = size(0)): Buffer {
+  return Buffer.concat([header, sized("/path/main.cjs"), sized(snapshot), assets, options]);
 }
 
-function codeCache(modules: number): Buffer {
-  const entries = Array.from({ length: modules }, (_, i) => [sized(`module/${i}`), sized("code")]);
-  return Buffer.concat([size(modules), ...entries.flat()]);
+function codeOf(module: number, flagHash = 7): Buffer {
+  const code = Buffer.from(`code of a module, number ${module}`);
+  code.writeUInt32LE(flagHash, flagHashAt);
+  return code;
 }
 
-test("withoutCodeCache() leaves an empty cache, and all else as it was", () => {
-  const blob = blobOf(Buffer.concat([heap, codeCache(400)]));
-  expect(withoutCodeCache(blob)).toEqual(blobOf(Buffer.concat([heap, size(0)])));
+function codeCache(modules: readonly number[], flagHash?: number): Buffer {
+  const entries = modules.flatMap((i) => [sized(`module/${i}`), sized(codeOf(i, flagHash))]);
+  return Buffer.concat([size(modules.length), ...entries]);
+}
+
+const all = Array.from({ length: 400 }, (_, i) => i);
+
+test("withCodeCacheOf() leaves the code of these modules, marked, and all else as it was", () => {
+  const blob = blobOf(Buffer.concat([heap, codeCache(all)]));
+  expect(withCodeCacheOf(blob, ["module/399", "module/17"], 0xdead_beef)).toEqual(
+    blobOf(Buffer.concat([heap, codeCache([17, 399], 0xdead_beef)])),
+  );
+});
+
+test("withCodeCacheOf() leaves an empty cache where no module is named", () => {
+  const blob = blobOf(Buffer.concat([heap, codeCache(all)]));
+  expect(withCodeCacheOf(blob, [], 1)).toEqual(blobOf(Buffer.concat([heap, size(0)])));
+});
+
+test("withCodeCacheOf() refuses modules that have no code there", () => {
+  const blob = blobOf(Buffer.concat([heap, codeCache(all)]));
+  expect(() => withCodeCacheOf(blob, ["module/1", "tls"], 1)).toThrow(
+    "the snapshot holds no code cache of tls",
+  );
 });
 
 test.for([
   { what: "no cache", snapshot: heap },
-  { what: "a cache that is cut short", snapshot: codeCache(400).subarray(0, -1) },
+  { what: "a cache that is cut short", snapshot: codeCache(all).subarray(0, -1) },
   {
     what: "something behind the cache",
-    snapshot: Buffer.concat([codeCache(400), Buffer.from("!")]),
+    snapshot: Buffer.concat([codeCache(all), Buffer.from("!")]),
   },
-  { what: "too few modules", snapshot: codeCache(99) },
-])("withoutCodeCache() refuses a snapshot with $what", ({ snapshot }) => {
-  expect(() => withoutCodeCache(blobOf(snapshot))).toThrow("no code cache");
+  { what: "too few modules", snapshot: codeCache(all.slice(0, 99)) },
+])("withCodeCacheOf() refuses a snapshot with $what", ({ snapshot }) => {
+  expect(() => withCodeCacheOf(blobOf(snapshot), [], 1)).toThrow(
+    "no code cache where this version of Node is known to put it",
+  );
+});
+
+const assetsOf = (assets: Readonly<Record<string, string>>) =>
+  Buffer.concat([
+    size(Object.keys(assets).length),
+    ...Object.entries(assets).flatMap(([name, content]) => [sized(name), sized(content)]),
+  ]);
+
+test("withAssets() puts contents in, and leaves all else as it was", () => {
+  const blob = blobOf(heap, assetsOf({ text: "", code: "old" }));
+  const assets = { text: Buffer.from("a text"), code: Buffer.from("and its code") };
+  expect(withAssets(blob, assets)).toEqual(
+    blobOf(heap, assetsOf({ text: "a text", code: "and its code" })),
+  );
+});
+
+test.for([
+  { what: "has an asset other", assets: { text: "", other: "" } },
+  { what: "has 1 assets", assets: { text: "" } },
+  { what: "has 0 assets", assets: {} },
+])("withAssets() refuses a blob that $what", ({ what, assets }) => {
+  const wanted = { text: Buffer.alloc(0), code: Buffer.alloc(0) };
+  expect(() => withAssets(blobOf(heap, assetsOf(assets)), wanted)).toThrow(what);
 });
