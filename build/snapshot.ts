@@ -101,7 +101,10 @@ require("node:os").hostname = () => "";
 v8.startupSnapshot.addSerializeCallback(() => {
   // Node's own first steps of each start, which the program has thrown away with all other code (src/warm.ts): run again
   // as the last thing, so that each start finds them compiled, which saves it 1 ms.
-  require("internal/process/pre_execution").prepareMainThreadExecution(false, true);
+  const start = require("internal/process/pre_execution");
+  start.prepareMainThreadExecution(false, true);
+  start.markBootstrapComplete();
+  process.once("warning", () => undefined).removeAllListeners("warning");
   forgetBuilder();
   const loaded = ${namesOf("process.moduleLoadList")};
   require("node:fs").writeFileSync("${loadedFile}", JSON.stringify(loaded));

@@ -7,7 +7,7 @@ export function readStdin(): string {
   const buffer = Buffer.alloc(64 * 1024);
   for (;;) {
     const size = patiently(() => readSync(0, buffer));
-    if (size === 0) return Buffer.concat(chunks).toString("utf8");
+    if (size === 0) return Buffer.concat(chunks).toString();
     chunks.push(Buffer.from(buffer.subarray(0, size)));
   }
 }

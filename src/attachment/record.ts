@@ -11,16 +11,17 @@ export type AttachmentKey = {
   readonly ifName: string;
 };
 
-const rules = z.array(z.string());
+const text = z.string();
+const number = z.number();
 
 const recordSchema = z.object({
   /** Of the record's own form: another number is another form. */
   format: z.literal(1),
-  network: z.string(),
-  containerId: z.string(),
-  ifName: z.string(),
-  pod: z.object({ namespace: z.string(), name: z.string() }),
-  netns: z.object({ path: z.string(), device: z.number(), inode: z.number() }),
+  network: text,
+  containerId: text,
+  ifName: text,
+  pod: z.object({ namespace: text, name: text }),
+  netns: z.object({ path: text, device: number, inode: number }),
   intent: intentSchema,
   /** The rules as they were written: CHECK holds a pod against these, also after an upgrade that spells anew. */
   rulesets: z.array(
@@ -28,19 +29,19 @@ const recordSchema = z.object({
       family: z.enum(families),
       chains: z.array(
         z.object({
-          name: z.string(),
+          name: text,
           hook: z.enum(["PREROUTING", "OUTPUT"]),
-          jump: z.string(),
-          rules,
+          jump: text,
+          rules: z.array(text),
         }),
       ),
     }),
   ),
   backend: z.enum(backends),
-  backendReason: z.string(),
+  backendReason: text,
   /** When, as ISO 8601; by which version of the plugin. */
-  time: z.string(),
-  version: z.string(),
+  time: text,
+  version: text,
 });
 
 export type AttachmentRecord = z.infer<typeof recordSchema>;

@@ -6,35 +6,37 @@ import { CniError, errorCode } from "../cni/error.ts";
 import { expectationOf } from "../cni/schema-issue.ts";
 import { configKeys } from "./linkerd.ts";
 
+const text = z.string();
+const names = z.array(text);
+const flag = z._default(z.boolean(), false);
 /** Numbers as users write them: 4143 or "4143". */
-const number = z.union([z.number(), z.string()]);
+const number = z.union([z.number(), text]);
 const list = z._default(z.array(number), []);
+const optionalNumber = z.optional(number);
 
 const linkerdSchema = z.looseObject({
-  "incoming-proxy-port": z.optional(number),
-  "outgoing-proxy-port": z.optional(number),
-  "proxy-uid": z.optional(number),
-  "proxy-gid": z.optional(number),
+  "incoming-proxy-port": optionalNumber,
+  "outgoing-proxy-port": optionalNumber,
+  "proxy-uid": optionalNumber,
+  "proxy-gid": optionalNumber,
   "ports-to-redirect": list,
   "inbound-ports-to-ignore": list,
   "outbound-ports-to-ignore": list,
-  "subnets-to-ignore": z._default(z.array(z.string()), []),
-  simulate: z._default(z.boolean(), false),
-  "use-wait-flag": z._default(z.boolean(), false),
+  "subnets-to-ignore": z._default(names, []),
+  simulate: flag,
+  "use-wait-flag": flag,
   "iptables-mode": z._default(z.enum(["auto", "nft", "legacy", "plain", ""]), "auto"),
-  ipv6: z._default(z.boolean(), false),
+  ipv6: flag,
 });
-
-const names = z.array(z.string());
 
 const sluiceSchema = z.looseObject({
   "pod-source": z.optional(z.enum(["auto", "annotations", "api"])),
   "exclude-namespaces": z._default(names, ["kube-system"]),
-  "control-plane-namespace": z._default(z.string(), "linkerd"),
+  "control-plane-namespace": z._default(text, "linkerd"),
   "api-server-ports": z._default(z.array(number), [443, 6443]),
-  "agent-pod": z.optional(z.object({ namespace: z.string(), "name-prefix": z.string() })),
+  "agent-pod": z.optional(z.object({ namespace: text, "name-prefix": text })),
   // Misspelt, it would deny nothing.
-  "deny-annotations": z._default(z.record(z.string(), z.array(z.enum(configKeys))), {}),
+  "deny-annotations": z._default(z.record(text, z.array(z.enum(configKeys))), {}),
   "on-invalid-annotation": z._default(z.enum(["reject", "warn"]), "reject"),
   "state-dir": z._default(
     z.string().check(z.regex(/^\//, "expected an absolute path")),
@@ -44,10 +46,10 @@ const sluiceSchema = z.looseObject({
 });
 
 export const confSchema = z.looseObject({
-  log_level: z._default(z.string(), "info"),
-  log_file: z._default(z.string(), ""),
+  log_level: z._default(text, "info"),
+  log_file: z._default(text, ""),
   linkerd: linkerdSchema,
-  kubernetes: z.optional(z.looseObject({ kubeconfig: z._default(z.string(), "") })),
+  kubernetes: z.optional(z.looseObject({ kubeconfig: z._default(text, "") })),
   sluice: z.prefault(sluiceSchema, {}),
 });
 
