@@ -64,7 +64,8 @@ export async function makeBlob(work: string, assetNames: readonly string[]): Pro
   const blob = await readFile(join(work, "blob"));
   const inSnapshot = namesSchema.parse(JSON.parse(await readFile(join(work, loadedFile), "utf8")));
   const { loaded, flagHash } = await askNode();
-  const modules = loaded.filter((name) => !inSnapshot.includes(name));
+  // vm loads the client itself; a Node that is asked by script has it.
+  const modules = [...loaded, "vm"].filter((name) => !inSnapshot.includes(name));
   return withCodeCacheOf(blob, modules, flagHash);
 }
 
@@ -75,7 +76,8 @@ const namesSchema = z.array(z.string());
 // Node's own modules that asking the API takes: TLS cannot be in a snapshot, so their code is kept beside it, since
 // compiling it takes longer than the question itself. And by which hash V8 knows the flags that each start has.
 async function askNode(): Promise<{ loaded: string[]; flagHash: number }> {
-  const script = `const before = process.moduleLoadList.slice(); require("node:https");
+  const script = `const before = process.moduleLoadList.slice();
+    for (const name of ["https", "sea"]) require("node:" + name);
     const loaded = process.moduleLoadList.filter((entry) => !before.includes(entry));
     const cached = new (require("node:vm").Script)("").createCachedData();
     JSON.stringify({ loaded: ${namesOf("loaded")}, flagHash: cached.readUInt32LE(${flagHashAt}) })`;

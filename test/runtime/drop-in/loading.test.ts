@@ -1,10 +1,10 @@
-// An ADD that does not ask the API pays nothing for the client: Node's TLS is not even loaded. Looked at in the bundle, which
-// a Node can be asked about; the executable is the same program (test/build).
+// An ADD that does not ask the API pays nothing for the client: Node's TLS is not even loaded. In the executable, one that
+// asks finds all of it compiled.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { execa } from "execa";
 import { expect } from "vitest";
-import { bundle, node } from "../../lab/plugin.ts";
+import { bundle, node, plugin } from "../../lab/plugin.ts";
 import {
   type Attachment,
   argsOf,
@@ -19,10 +19,15 @@ import {
 const hook = `process.on("exit", () => require("node:fs").writeFileSync(
   process.env.SLC_LOADED, String(process.moduleLoadList.includes("NativeModule https"))));`;
 
-async function addByBundle(pod: Attachment, wish: ConfWish): Promise<string> {
-  const [file, loaded] = [join(pod.dir, "hook.cjs"), join(pod.dir, "loaded")];
-  writeFileSync(file, hook);
-  const { exitCode, stdout } = await execa(node, ["--require", file, bundle], {
+type Way = {
+  readonly argv: readonly [string, ...string[]];
+  readonly env: Readonly<Record<string, string>>;
+};
+
+/** An ADD that succeeds; what it said on stderr. */
+async function add(pod: Attachment, wish: ConfWish, { argv, env }: Way): Promise<string> {
+  const [file, ...args] = argv;
+  const { exitCode, stdout, stderr } = await execa(file, args, {
     env: {
       PATH: process.env["PATH"] ?? "",
       CNI_COMMAND: "ADD",
@@ -31,14 +36,39 @@ async function addByBundle(pod: Attachment, wish: ConfWish): Promise<string> {
       CNI_IFNAME: "eth0",
       CNI_PATH: "/opt/cni/bin",
       CNI_ARGS: argsOf({ namespace: "emoji", name: "web" }),
-      SLC_LOADED: loaded,
+      ...env,
     },
     extendEnv: false,
     input: JSON.stringify(confFor(pod, wish)),
     reject: false,
   });
   expect([exitCode, JSON.parse(stdout).code]).toEqual([0, undefined]);
+  return stderr;
+}
+
+async function addByBundle(pod: Attachment, wish: ConfWish): Promise<string> {
+  const [file, loaded] = [join(pod.dir, "hook.cjs"), join(pod.dir, "loaded")];
+  writeFileSync(file, hook);
+  await add(pod, wish, {
+    argv: [node, "--require", file, bundle],
+    env: { SLC_LOADED: loaded },
+  });
   return readFileSync(loaded, "utf8");
+}
+
+/** Those of Node's modules that an ADD of the executable took from beside the snapshot, by how they came to be compiled. */
+async function addByExecutable(pod: Attachment, wish: ConfWish) {
+  const stderr = await add(pod, wish, {
+    argv: [plugin],
+    env: { NODE_DEBUG_NATIVE: "CODE_CACHE" },
+  });
+  const named = (pattern: RegExp) =>
+    [...stderr.matchAll(pattern)].flatMap(([, name]) => name ?? []).toSorted();
+  return {
+    found: named(/^Compiling (\S+) with code cache/gm),
+    accepted: named(/^Code cache of (\S+) .*is accepted$/gm),
+    compiled: named(/^Compiling (\S+) without code cache/gm),
+  };
 }
 
 const adds: [what: string, wish: ConfWish, rules: number, loaded: string][] = [
@@ -54,5 +84,15 @@ test.for(adds)(
   async ([, wish, rules, loaded], { pod }) => {
     expect(await addByBundle(pod, wish)).toBe(loaded);
     expect(lookInto(pod).rules.ipv4.length).toBe(rules);
+  },
+);
+
+test.for(adds)(
+  "the executable's ADD compiles none of Node's modules: by %s",
+  async ([, wish, , loaded], { pod }) => {
+    const { found, accepted, compiled } = await addByExecutable(pod, wish);
+    expect({ accepted, compiled }).toEqual({ accepted: found, compiled: [] });
+    const asked = ["https", "tls", "vm"].map((name) => String(found.includes(name)));
+    expect(asked).toEqual([loaded, loaded, loaded]);
   },
 );
