@@ -1,9 +1,12 @@
 // Makes the startup snapshot that dist/sluice starts from: the program, loaded and run once (src/warm.ts), as the blob that is
 // put into the executable.
+import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { execa } from "execa";
 import * as z from "zod";
+import { otherSide } from "../src/warm.ts";
 import { partFromExecutable } from "./api-part.ts";
 import { bundleForSnapshot } from "./bundle.ts";
 import { flagHashAt, withCodeCacheOf } from "./sea-blob.ts";
@@ -46,6 +49,8 @@ export async function makeBlob(work: string, assetNames: readonly string[]): Pro
     execArgvExtension: "none",
   };
   await writeFile(join(work, "sea.json"), JSON.stringify(config));
+  const server = createServer((socket) => socket.on("data", () => socket.end("word")));
+  await once(server.listen(join(work, otherSide)), "listening");
   // A clean environment: what is in the snapshot must not depend on who builds it.
   const made = await execa(
     pinnedNode,
@@ -60,6 +65,7 @@ export async function makeBlob(work: string, assetNames: readonly string[]): Pro
       all: true,
     },
   );
+  server.close();
   if (made.exitCode !== 0) throw new Error(`the startup snapshot was not made:\n${made.all}`);
   const blob = await readFile(join(work, "blob"));
   const inSnapshot = namesSchema.parse(JSON.parse(await readFile(join(work, loadedFile), "utf8")));

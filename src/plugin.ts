@@ -3,6 +3,7 @@
 import { setTimeout } from "node:timers/promises";
 import { startupSnapshot } from "node:v8";
 import { openStore } from "./attachment/store.ts";
+import { monotonicMs } from "./clock.ts";
 import { run } from "./command/run.ts";
 import type { Deps } from "./deps.ts";
 import { openLog } from "./log.ts";
@@ -33,7 +34,7 @@ function hideStreams(): void {
 function makeDeps(): Deps {
   const path = searchPath(process.env["PATH"]);
   const clock = {
-    monotonicMs: () => performance.now(),
+    monotonicMs,
     epochMs: () => Date.now(),
     sleep: async (ms: number) => await setTimeout(ms),
   };

@@ -4,7 +4,7 @@ import { readSync, writeSync } from "node:fs";
 /** All of stdin, as text. */
 export function readStdin(): string {
   const chunks: Buffer[] = [];
-  const buffer = Buffer.alloc(64 * 1024);
+  const buffer = Buffer.allocUnsafe(64 * 1024);
   for (;;) {
     const size = patiently(() => readSync(0, buffer));
     if (size === 0) return Buffer.concat(chunks).toString();

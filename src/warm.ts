@@ -2,7 +2,7 @@
 // of a cold ADD's time goes into compiling. Works in the directory that it is run in, and on nothing else.
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { addAbortSignal } from "node:stream";
 import { urlToHttpOptions } from "node:url";
 import { queryObjects, setFlagsFromString } from "node:v8";
@@ -19,18 +19,17 @@ export async function warmUp(makeDeps: () => Deps): Promise<void> {
   await exchange();
 }
 
-// What the API client needs of those modules of Node's that are loaded anyway: an address read, a word each way.
+// What the API client needs of those modules of Node's that are loaded anyway: an address read, a word each way. The build
+// has the other side.
 async function exchange(): Promise<void> {
   urlToHttpOptions(new URL("https://192.0.2.1:6443/api"));
-  const server = createServer((socket) => {
-    socket.on("data", () => socket.end("word"));
-  });
-  await once(server.listen("socket"), "listening");
-  const socket = connect("socket").setNoDelay(true).setKeepAlive(true, 1_000);
+  const socket = connect(otherSide).setNoDelay(true).setKeepAlive(true, 1_000);
   addAbortSignal(new AbortController().signal, socket).write("word");
   await once(socket.resume(), "close");
-  server.close();
 }
+
+/** The socket, in the current directory, of somebody who answers a word with another, and that was it. */
+export const otherSide = "socket";
 
 // Building a snapshot, Node compiles all of its own modules whole: a megabyte that each start would read. So all code is
 // thrown away once everything is loaded, and what then runs is compiled anew, and kept.
@@ -38,7 +37,7 @@ function forgetCode(): void {
   setFlagsFromString("--flush-bytecode");
   setFlagsFromString("--stress-flush-code");
   collectGarbage();
-  // As at each start (build/executable.ts): code that is cached under other flags is not taken.
+  // As at each start (build/snapshot.ts): code that is cached under other flags is not taken.
   setFlagsFromString("--no-stress-flush-code");
   setFlagsFromString("--no-flush-bytecode");
 }

@@ -52,8 +52,7 @@ export function openStore(stateDir: string): Store {
   return {
     read: (key) => readRecord(fileOf(key)),
     write: (record) => {
-      prepare();
-      writeFileSync(temporaryOf(record), renderRecord(record), { mode: 0o600 });
+      writeWithin(prepare, temporaryOf(record), renderRecord(record));
       // No fsync: after a power cut the netns that the record is about is gone as well.
       renameSync(temporaryOf(record), fileOf(record));
     },
@@ -66,9 +65,8 @@ export function openStore(stateDir: string): Store {
       return text === undefined ? noKnowledge : parseKnowledge(text, bootId());
     },
     keepKnowledge: (known) => {
-      prepare();
       const temporary = join(stateDir, `.backend.${process.pid}.tmp`);
-      writeFileSync(temporary, renderKnowledge(known, bootId()), { mode: 0o600 });
+      writeWithin(prepare, temporary, renderKnowledge(known, bootId()));
       renameSync(temporary, join(stateDir, "backend.json"));
     },
     prepare: () => {
@@ -78,6 +76,17 @@ export function openStore(stateDir: string): Store {
       rmSync(probe);
     },
   };
+}
+
+// The directories are there at all but the first call on a node.
+function writeWithin(makeDirectories: () => void, file: string, text: string): void {
+  try {
+    writeFileSync(file, text, { mode: 0o600 });
+  } catch (error) {
+    if (!isAbsent(error)) throw error;
+    makeDirectories();
+    writeFileSync(file, text, { mode: 0o600 });
+  }
 }
 
 // Node says ENOENT for whatever keeps it from making a directory and its parents; asked for that one alone, it says what.

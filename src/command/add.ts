@@ -51,7 +51,7 @@ async function carryOut(call: Call, work: Work, told: Told): Promise<void> {
     const setting = { name: closeWaitSetting, value: intent.closeWaitSeconds };
     await writeSysctl(netns, setting, lookingOf(call));
   }
-  call.store.write(recordOf(call, work, choice));
+  call.store.write(recordOf(call, { ...work, rulesets, choice }));
 }
 
 // Only the network's name has no bound of its own.
@@ -63,15 +63,17 @@ function requireName(call: Call): void {
   });
 }
 
-function recordOf(call: Call, work: Work, choice: BackendChoice): AttachmentRecord {
-  const { path, device, inode } = work.netns;
+type Done = Work & { readonly rulesets: readonly Ruleset[]; readonly choice: BackendChoice };
+
+function recordOf(call: Call, { netns, intent, rulesets, choice }: Done): AttachmentRecord {
+  const { path, device, inode } = netns;
   return {
     format: 1,
     ...keyOf(call),
     pod: call.pod,
     netns: { path, device, inode },
-    intent: work.intent,
-    rulesets: buildRulesets(work.intent).map(({ family, chains }) => ({
+    intent,
+    rulesets: rulesets.map(({ family, chains }) => ({
       family,
       chains: chains.map(({ rules, ...own }) => ({ ...own, rules: [...rules] })),
     })),

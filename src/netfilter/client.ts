@@ -1,5 +1,6 @@
 // Writes and reads nat tables in a netns: the one place that knows how the tools are called. Edge.
 // However many families and backends: one child of ours, which enters the netns once and works on all side by side.
+import { monotonicMs } from "../clock.ts";
 import type { ExecResult } from "../netns/exec.ts";
 import type { Host } from "../netns/host.ts";
 import type { Netns } from "../netns/path.ts";
@@ -90,7 +91,7 @@ async function runBatch(
   mask: readonly string[],
 ): Promise<ExecResult> {
   const wait = lockWaitSeconds(timeoutMs);
-  const began = performance.now();
+  const began = monotonicMs();
   const result = await host.exec({
     argv: [
       ...limited(host, timeoutMs, [...entering(host, place), ...unsharing(host, mask), "/bin/sh"]),
@@ -106,7 +107,7 @@ async function runBatch(
     timeoutMs: timeoutMs + 1_000,
   });
   // timeout(1) goes down with the group that it ends, and so cannot tell.
-  const isLate = performance.now() - began >= limitSeconds(timeoutMs) * 1_000;
+  const isLate = monotonicMs() - began >= limitSeconds(timeoutMs) * 1_000;
   return { ...result, timedOut: result.timedOut || isLate };
 }
 
