@@ -20,8 +20,14 @@ export const pinnedNode = resolve(`node_modules/node-linux-${process.arch}/bin/n
  *   the same in every process, which is fine for one that ends after one bounded input.
  * - Nothing here runs so often that compiling it to machine code pays: without, an ADD takes 5 ms less.
  * - Code that was compiled when the snapshot was made stays in it.
+ * - Room for the young objects of an ADD that asks the API, which else are sorted out once, in MB.
  */
-const v8Options = ["--no-rehash-snapshot", "--jitless", "--no-flush-bytecode"];
+const v8Options = [
+  "--no-rehash-snapshot",
+  "--jitless",
+  "--no-flush-bytecode",
+  "--min-semi-space-size=4",
+];
 
 /**
  * Node's options when the snapshot is used. Node would read its 150 root certificates whenever TLS is loaded, on a second CPU
