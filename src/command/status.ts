@@ -5,8 +5,9 @@ import { withProof, withReadiness } from "../attachment/knowledge.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { intentOfConf } from "../mesh/values.ts";
 import { converge } from "../netfilter/converge.ts";
+import { tryBackends } from "../netfilter/detect.ts";
 import { type Backend, backends, type Family, families } from "../netfilter/table.ts";
-import { chooseBackend, detectingOf, trialRulesets } from "./backend.ts";
+import { type Chosen, chooseBackend, detectingOf, trialRulesets } from "./backend.ts";
 import type { Call, Told } from "./call.ts";
 
 /**
@@ -111,17 +112,33 @@ async function requireBackend(
 }
 
 async function proveBackend(call: Call, wanted: readonly Family[]): Promise<Backend> {
-  const { choice } = await chooseBackend(call, wanted);
+  const chosen = await chooseBackend(call, wanted);
   const known = call.store.knowledge();
+  const { backend } = chosen.choice;
   // What ADDs have shown holds until STATUS has seen other circumstances than these.
-  if (known.proven.includes(choice.backend) && known.ready === undefined) return choice.backend;
-  const { client, remainingMs, sleep } = detectingOf(call);
-  await converge(
-    { client, place: "scratch", choice, remainingMs, sleep },
-    trialRulesets(call, wanted),
-  );
-  call.store.keepKnowledge({ ...known, proven: withProof(known, choice.backend).proven });
-  return choice.backend;
+  if (known.proven.includes(backend) && known.ready === undefined) return backend;
+  const taken = await tryChosen(call, chosen, wanted);
+  call.store.keepKnowledge({ ...known, proven: withProof(known, taken).proven });
+  return taken;
+}
+
+// As ADD does: the other backend where the chosen one refuses, and nobody named it.
+async function tryChosen(
+  call: Call,
+  { choice, free }: Chosen,
+  wanted: readonly Family[],
+): Promise<Backend> {
+  const detecting = detectingOf(call);
+  const { client, remainingMs, sleep } = detecting;
+  const rulesets = trialRulesets(call, wanted);
+  try {
+    await converge({ client, place: "scratch", choice, remainingMs, sleep }, rulesets);
+    return choice.backend;
+  } catch (error) {
+    const refused = error instanceof CniError && error.code === errorCode.restoreRejected;
+    if (!free || !refused) throw error;
+    return (await tryBackends(detecting, rulesets)).backend;
+  }
 }
 
 async function problemOf(work: () => void | Promise<void>): Promise<string[]> {

@@ -37,9 +37,9 @@ const noTools = `no iptables programs of backend nft for ipv4 on the node (${ins
 const noNsenter = "nsenter is not on the node; install util-linux";
 const refusal =
   "/sbin/iptables-nft-restore (nft, ipv4, table nat) failed: Permission denied (root with CAP_NET_ADMIN is needed; with SELinux, look for a denial)";
+const permission = { status: 1, stderr: "Permission denied" };
 const refusing = (world: World) => {
-  const fails = { status: 1, stderr: "Permission denied" };
-  world.iptables.events.push({ program: "iptables-nft-restore", fails });
+  world.iptables.events.push({ program: "iptables-nft-restore", fails: permission });
 };
 const missing: [when: string, prepare: (world: World) => unknown, problem: string][] = [
   ["nsenter is missing", (world) => world.programs.delete("nsenter"), noNsenter],
@@ -51,6 +51,17 @@ test.each(missing)("STATUS says so when %s", async (_, prepare, problem) => {
   const world = makeWorld();
   prepare(world);
   expect(await cni(world, "STATUS")).toEqual(cannot(problem));
+});
+
+test("STATUS finds the other backend where the hinted one refuses, as ADD does", async () => {
+  const world = makeWorld();
+  world.iptables.mangle.set("host iptables-nft", ["KUBE-IPTABLES-HINT"]);
+  for (let i = 0; i < 2; i++) {
+    world.iptables.events.push({ program: "iptables-nft-restore", fails: permission });
+  }
+  const auto = withLinkerd({ "iptables-mode": "auto" });
+  expect(await cni(world, "STATUS", auto)).toEqual(succeeded(""));
+  expect(world.lines.at(-1)).toMatchObject({ message: "done", backend: "legacy" });
 });
 
 test("STATUS takes a refusal as it was for a minute, and then tries again", async () => {
