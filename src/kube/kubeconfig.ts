@@ -2,7 +2,7 @@
 // the API is asked.
 import { readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { parse as parseYaml, YAMLParseError } from "yaml";
+import { load, YAMLException } from "js-yaml";
 import * as z from "zod/mini";
 import { expectationOf } from "../cni/schema-issue.ts";
 
@@ -120,13 +120,12 @@ function readKubeconfig(file: string): z.infer<typeof kubeconfigSchema> {
   );
 }
 
-// Without the parser's own words, here and on stderr: they quote the lines around a fault, and there is the token.
+// Without the parser's own words: they quote the lines around a fault, and there is the token.
 function parseDocument(file: string, content: string): unknown {
   try {
-    return parseYaml(content, { logLevel: "error", prettyErrors: false });
+    return content.trim() === "" ? undefined : load(content);
   } catch (error) {
-    const at = error instanceof YAMLParseError ? error.pos[0] : content.length;
-    const line = content.slice(0, at).split("\n").length;
+    const line = error instanceof YAMLException ? (error.mark?.line ?? 0) + 1 : 1;
     throw new KubeconfigError(file, `it is neither YAML nor JSON (line ${line})`);
   }
 }

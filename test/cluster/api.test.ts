@@ -2,8 +2,9 @@
 // token that is renewed, and while the server is away.
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { load } from "js-yaml";
 import { expect } from "vitest";
-import { parse } from "yaml";
+import * as z from "zod";
 import { blocksIn, section } from "../docs/readme.ts";
 import { meshed, redirected } from "../runtime/cri/chain.ts";
 import { kept, logged, rulesIn } from "../runtime/cri/traces.ts";
@@ -14,7 +15,7 @@ import { chain, ipv4Network, test } from "./lab/level.ts";
 import { type PodOptions, podManifest, webPort } from "./lab/manifest.ts";
 import { apiServerUrl } from "./lab/pki.ts";
 import { apply, applyPod, eventsOf, waitForPods } from "./lab/pods.ts";
-import { makeServiceAccount, type Rule } from "./lab/service-account.ts";
+import { makeServiceAccount } from "./lab/service-account.ts";
 
 /** The sidecar without its mark: only the API tells that the pod is meshed. */
 const unmarked: PodOptions = { sidecar: true, annotations: { "linkerd.io/proxy-version": "" } };
@@ -166,14 +167,18 @@ async function askApi(cluster: Cluster, kubeconfig: string, options: object = {}
   await setChain(cluster, chain(cluster, { name: ipv4Network, sluice }));
 }
 
+const strings = z.array(z.string());
+const rule = z.object({ apiGroups: strings, resources: strings, verbs: strings });
+const rightsSchema = z.object({ kind: z.string(), rules: z.optional(z.array(rule)) });
+
 /** The kubeconfig of an account `sluice` with the rights that README lists. */
 async function readmeAccount(cluster: Cluster): Promise<string> {
-  const objects = blocksIn(section("Drop-in for linkerd-cni"), "yaml").map(
-    (text): { readonly kind: string; readonly rules: Rule[] } => parse(text),
+  const objects = blocksIn(section("Drop-in for linkerd-cni"), "yaml").map((text) =>
+    rightsSchema.parse(load(text)),
   );
   const role = objects.find(({ kind }) => kind === "ClusterRole");
   if (role === undefined) throw new Error("README lists no rights");
-  return await makeServiceAccount(cluster, "sluice", role.rules);
+  return await makeServiceAccount(cluster, "sluice", role.rules ?? []);
 }
 
 /** A token of the account `sluice` that was good once: the object that it was bound to is gone. */

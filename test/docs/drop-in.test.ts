@@ -1,6 +1,7 @@
 // README's section for users of linkerd-cni: each row of its table has tests, and its snippets are what is needed.
+
+import { load } from "js-yaml";
 import { expect, test } from "vitest";
-import { parse as parseYaml } from "yaml";
 import { isJsonObject, type JsonObject } from "../../src/cni/conf.ts";
 import { parseConf, unknownKeys } from "../../src/mesh/conf.ts";
 import { configKeys, configPrefix } from "../../src/mesh/linkerd.ts";
@@ -47,7 +48,7 @@ test("the entry shown is linkerd-cni's rendered default, of our type, with the c
 });
 
 test("the rights shown are those that what is asked for takes", () => {
-  const [role, ...more] = blocksIn(text, "yaml").map((code): unknown => parseYaml(code));
+  const [role, ...more] = blocksIn(text, "yaml").map((code): unknown => load(code));
   expect(more).toEqual([]);
   const asked = Object.values(objectsFor()).map((object) =>
     isJsonObject(object) ? `${String(object["kind"]).toLowerCase()}s` : "",

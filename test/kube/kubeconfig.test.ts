@@ -1,6 +1,7 @@
 // Kubeconfigs: the forms that are met in the field, and what is wrong with the others, without a word of what is secret.
+
+import { dump as toYaml } from "js-yaml";
 import { describe, expect } from "vitest";
-import { stringify as toYaml } from "yaml";
 import { fileAgeSeconds, loadKubeconfig } from "../../src/kube/kubeconfig.ts";
 import { thrownBy } from "../fake/thrown.ts";
 import { base64, kubeconfigObject, linkerdKubeconfig, type Parts } from "../lab/kubeconfig.ts";
@@ -108,7 +109,7 @@ const noToken = "the token of FILE is empty, or none";
 const faults: [what: string, content: string | object, problem: string][] = [
   ["empty", "", "it is not a kubeconfig"],
   ["of one word", "marker-token.0123", "it is not a kubeconfig"],
-  ["binary", "\u0000\u0001\u0002", "it is not a kubeconfig"],
+  ["binary", "\u0000\u0001\u0002", "it is neither YAML nor JSON (line 1)"],
   ["cut short as JSON", JSON.stringify(good).slice(0, -40), "it is neither YAML nor JSON (line 1)"],
   [
     "broken as YAML",
