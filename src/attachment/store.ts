@@ -1,6 +1,8 @@
 // Keeps the records as files in the state directory, one a file. Edge.
 // On tmpfs by default: after a reboot there are no netns, so there is nothing to remember.
 import {
+  accessSync,
+  constants,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -70,10 +72,9 @@ export function openStore(stateDir: string): Store {
       renameSync(temporary, join(stateDir, "backend.json"));
     },
     prepare: () => {
+      if (isWritable(directory)) return;
       prepare();
-      const probe = join(directory, `.${process.pid}.probe`);
-      writeFileSync(probe, "", { mode: 0o600 });
-      rmSync(probe);
+      accessSync(directory, constants.W_OK);
     },
   };
 }
@@ -86,6 +87,17 @@ function writeWithin(makeDirectories: () => void, file: string, text: string): v
     if (!isAbsent(error)) throw error;
     makeDirectories();
     writeFileSync(file, text, { mode: 0o600 });
+  }
+}
+
+// False also on a file system that is mounted to be read only, and, by the dot, for what is no directory.
+function isWritable(directory: string): boolean {
+  try {
+    accessSync(`${directory}/.`, constants.W_OK);
+    return true;
+  } catch {
+    // Not there, or not for us: whoever asked finds out which.
+    return false;
   }
 }
 
