@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { bundle, node, plugin } from "../../test/lab/plugin.ts";
+import { bundle, executable, node } from "../../test/lab/plugin.ts";
 import { allCases } from "./cases.ts";
 import { type Lab, makeLab } from "./lab.ts";
 import { load, thisMachine } from "./machine.ts";
@@ -27,7 +27,7 @@ async function main(options: Options): Promise<void> {
   const kubeconfig = join(lab.dir, "kubeconfig");
   const api = await startApi(kubeconfig);
   try {
-    const ours: Program = { way: "sluice", argv: [lab.install(plugin)], isOurs: true };
+    const ours: Program = { way: "sluice", argv: [lab.install(executable)], isOurs: true };
     report(options, lab, { ours, kubeconfig });
   } finally {
     api.stdin?.end();

@@ -1,14 +1,25 @@
 // Calls the built plugin as a runtime does: environment, stdin, stdout, exit status.
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { execaSync } from "execa";
 
 export const root: string = join(import.meta.dirname, "../..");
 /** The executable, which needs no Node. */
-export const plugin: string = join(root, "dist/sluice");
+export const executable: string = join(root, "dist/sluice");
 /** The same program as a bundle, run by the pinned Node. */
 export const bundle: string = join(root, "dist/sluice.cjs");
 /** The runtime that the project pins, whatever node the machine has. */
 export const node: string = join(root, "node_modules/.bin/node");
+
+/** What the tests call: the executable, or by SLUICE_FORM=bundle the bundle as a program that brings its Node. */
+export const plugin: string =
+  process.env["SLUICE_FORM"] === "bundle" ? bundleAsProgram() : executable;
+
+function bundleAsProgram(): string {
+  const file = join(root, "dist/sluice-bundle");
+  writeFileSync(file, `#!/bin/sh\nexec ${node} ${bundle} "$@"\n`, { mode: 0o755 });
+  return file;
+}
 
 export type CniAnswer = { exitCode: number | undefined; stdout: string; stderr: string };
 

@@ -15,7 +15,7 @@ import { execa, execaSync } from "execa";
 import { test as base, describe, expect } from "vitest";
 import { countStarted, straceArgv } from "../../build/bench/strace.ts";
 import about from "../../package.json" with { type: "json" };
-import { bundle, node, plugin, root } from "../lab/plugin.ts";
+import { bundle, executable, node, root } from "../lab/plugin.ts";
 import { addressOf, confOf, test as netnsTest } from "../netns/level.ts";
 
 const test = base.extend("dir", ({ skip: _ }, { onCleanup }): string => {
@@ -25,7 +25,7 @@ const test = base.extend("dir", ({ skip: _ }, { onCleanup }): string => {
 });
 
 const forms = [
-  ["executable", [plugin]],
+  ["executable", [executable]],
   ["bundle", [node, bundle]],
 ] as const;
 
@@ -129,18 +129,18 @@ function started(argv: readonly string[], env: Record<string, string>, given: Gi
 describe("the executable", () => {
   test("takes no options from NODE_OPTIONS, which are for other programs", () => {
     const env = { ...cni("VERSION"), NODE_OPTIONS: "--no-such-option --require /none.js" };
-    expect(execaSync(plugin, [], { env, extendEnv: false }).stderr).toBe("");
+    expect(execaSync(executable, [], { env, extendEnv: false }).stderr).toBe("");
   });
 
   test("takes no options from its arguments", () => {
     const options = ["--version", "--eval", "1"];
-    const answer = execaSync(plugin, options, { env: cni("VERSION"), extendEnv: false });
+    const answer = execaSync(executable, options, { env: cni("VERSION"), extendEnv: false });
     expect(JSON.parse(answer.stdout)).toMatchObject({ cniVersion: "1.1.0" });
   });
 
   // What is in the pinned Node itself is not of the builder.
   test("holds nothing of the machine that built it", () => {
-    const text = readFileSync(plugin);
+    const text = readFileSync(executable);
     const own = readFileSync(join(root, `node_modules/node-linux-${process.arch}/bin/node`));
     const traces = [root, "dist/.build-", hostname(), ...environmentValues()];
     expect(traces.filter((trace) => text.includes(trace) && !own.includes(trace))).toEqual([]);

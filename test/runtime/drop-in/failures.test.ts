@@ -122,7 +122,7 @@ const kubeconfigs: [what: string, content: string, msg: string][] = [
   ["empty", "", "it is not a kubeconfig"],
   ["no YAML", "users: [\n- token: marker-token", "it is neither YAML nor JSON (line 2)"],
   ["one without users", "clusters: []\ncontexts: []\n", "users: expected array"],
-  ["binary", "\u0000\u0001", "it is not a kubeconfig"],
+  ["binary", "\u0000\u0001", "it is neither YAML nor JSON (line 1)"],
 ];
 
 test.for(kubeconfigs)(

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { execa } from "execa";
 import { expect } from "vitest";
-import { bundle, node, plugin } from "../../lab/plugin.ts";
+import { bundle, executable, node } from "../../lab/plugin.ts";
 import {
   type Attachment,
   argsOf,
@@ -59,7 +59,7 @@ async function addByBundle(pod: Attachment, wish: ConfWish): Promise<string> {
 /** Those of Node's modules that an ADD of the executable took from beside the snapshot, by how they came to be compiled. */
 async function addByExecutable(pod: Attachment, wish: ConfWish) {
   const stderr = await add(pod, wish, {
-    argv: [plugin],
+    argv: [executable],
     env: { NODE_DEBUG_NATIVE: "CODE_CACHE" },
   });
   const named = (pattern: RegExp) =>

@@ -6,14 +6,14 @@ import { join } from "node:path";
 import { execa } from "execa";
 import { test as base } from "vitest";
 import { canMakeNetns, type LabNetns, makeNetns } from "../../lab/netns.ts";
-import { bundle, type CniAnswer, node, plugin } from "../../lab/plugin.ts";
+import { bundle, type CniAnswer, executable, node } from "../../lab/plugin.ts";
 
 /** A program with its first arguments. */
 export type Program = readonly [string, ...string[]];
 
 /** Both forms of the plugin. */
 export const forms: Readonly<Record<"executable" | "bundle", Program>> = {
-  executable: [plugin],
+  executable: [executable],
   bundle: [node, bundle],
 };
 
