@@ -1,11 +1,11 @@
 // Puts a pod's rules in place, in one backend and not in the other. Serves ADD and repair.
 
 import { withProof } from "../attachment/knowledge.ts";
-import { CniError, errorCode } from "../cni/error.ts";
+import { CniError } from "../cni/error.ts";
 import { ownChains } from "../mesh/linkerd.ts";
 import { type BackendChoice, equip } from "../netfilter/choice.ts";
 import type { Job, Outcome } from "../netfilter/client.ts";
-import { converge, readTable, UnverifiableError } from "../netfilter/converge.ts";
+import { converge, isRefusal, readTable } from "../netfilter/converge.ts";
 import { readFailure } from "../netfilter/failure.ts";
 import { removeOwn } from "../netfilter/remove.ts";
 import { foreignRedirects } from "../netfilter/shadow.ts";
@@ -55,9 +55,8 @@ async function fallback(
   failed: { readonly error: unknown; readonly wanted: readonly Family[] },
 ): Promise<BackendChoice | undefined> {
   const { error, wanted } = failed;
-  const refused = error instanceof CniError && error.code === errorCode.restoreRejected;
   // A table that cannot be shown may hold rules of ours: in the other backend there would be a second set beside them.
-  if (!free || !refused || error instanceof UnverifiableError) return undefined;
+  if (!free || !isRefusal(error)) return undefined;
   try {
     const decided = { backend: otherThan(choice.backend), reason: `${choice.backend} refused` };
     return await equip(openToolbox(call.deps), decided, wanted);

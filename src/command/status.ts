@@ -4,7 +4,7 @@ import { statSync } from "node:fs";
 import { withProof, withReadiness } from "../attachment/knowledge.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { intentOfConf } from "../mesh/values.ts";
-import { converge } from "../netfilter/converge.ts";
+import { converge, isRefusal } from "../netfilter/converge.ts";
 import { tryBackends } from "../netfilter/detect.ts";
 import { type Backend, backends, type Family, families } from "../netfilter/table.ts";
 import { type Chosen, chooseBackend, detectingOf, trialRulesets } from "./backend.ts";
@@ -135,8 +135,7 @@ async function tryChosen(
     await converge({ client, place: "scratch", choice, remainingMs, sleep }, rulesets);
     return choice.backend;
   } catch (error) {
-    const refused = error instanceof CniError && error.code === errorCode.restoreRejected;
-    if (!free || !refused) throw error;
+    if (!free || !isRefusal(error)) throw error;
     return (await tryBackends(detecting, rulesets)).backend;
   }
 }

@@ -36,6 +36,12 @@ const takeBackMs = 2_000;
 /** The table cannot be shown, so nothing about it can be proven: not a reason to write elsewhere without looking. */
 export class UnverifiableError extends CniError {}
 
+/** The tools refused for good, so that another backend may be looked at: it is not so where a table cannot be shown. */
+export function isRefusal(error: unknown): boolean {
+  const refused = error instanceof CniError && error.code === errorCode.restoreRejected;
+  return refused && !(error instanceof UnverifiableError);
+}
+
 /** What converging did. */
 export type Converged = {
   /** The families that were written to; none when all was right already. */

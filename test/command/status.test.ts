@@ -64,6 +64,19 @@ test("STATUS finds the other backend where the hinted one refuses, as ADD does",
   expect(world.lines.at(-1)).toMatchObject({ message: "done", backend: "legacy" });
 });
 
+test("STATUS keeps to the hinted backend where its table cannot be shown, as ADD does", async () => {
+  const world = makeWorld();
+  world.iptables.mangle.set("host iptables-nft", ["KUBE-IPTABLES-HINT"]);
+  const stdout = "# Table `nat' is incompatible, use 'nft' tool.\n";
+  const program = "iptables-nft-save";
+  // The look for the hint is as ever; the one at what was written is not.
+  world.iptables.events.push({ program, meanwhile: () => undefined });
+  world.iptables.events.push({ program, fails: { stdout } });
+  const auto = withLinkerd({ "iptables-mode": "auto" });
+  expect((await cni(world, "STATUS", auto)).exitCode).toBe(1);
+  expect(world.iptables.events).toEqual([]);
+});
+
 test("STATUS takes a refusal as it was for a minute, and then tries again", async () => {
   const world = makeWorld();
   refusing(world);
