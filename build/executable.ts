@@ -37,6 +37,9 @@ export async function makeExecutable(): Promise<void> {
 }
 
 async function assemble(work: string): Promise<string> {
+  // A Node without its symbols, a third of its size. They go before the blob comes: stripping afterwards breaks the file.
+  await copyFile(pinnedNode, join(work, bareNode));
+  await execa("strip", [join(work, bareNode)]);
   const [text, code] = [`${partName}.cjs`, `${partName}.cache`];
   const blob = await makeBlob(work, [text, code]);
   const { part, compiler } = await bundlePart(work);
@@ -47,11 +50,11 @@ async function assemble(work: string): Promise<string> {
   return await putIn(work, "sluice", withAssets(blob, { [text]: part, [code]: compiled }));
 }
 
-// Puts the blob into a Node without its symbols, a third of its size. They go before: stripping afterwards breaks the file.
+const bareNode = "node";
+
 async function putIn(work: string, name: string, blob: Buffer): Promise<string> {
   const executable = join(work, name);
-  await copyFile(pinnedNode, executable);
-  await execa("strip", [executable]);
+  await copyFile(join(work, bareNode), executable);
   await writeFile(`${executable}.blob`, blob);
   await execa(
     "postject",

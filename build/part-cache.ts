@@ -8,27 +8,15 @@ import * as z from "zod";
 import * as error from "../src/cni/error.ts";
 import type { openReader as open } from "../src/kube/reader.ts";
 import * as unanswered from "../src/kube/unanswered.ts";
+import { linkerdKubeconfig } from "../test/lab/kubeconfig.ts";
 import { partFile, partName, runPart } from "./part-loader.ts";
 
-/** As node agents write it. Nobody listens at that port. */
-const kubeconfig = `apiVersion: v1
-kind: Config
-clusters:
-- name: local
-  cluster:
-    server: https://127.0.0.1:1
-    certificate-authority-data: ${Buffer.from(rootCertificates[0] ?? "").toString("base64")}
-users:
-- name: linkerd-cni
-  user:
-    token: none
-contexts:
-- name: linkerd-cni-context
-  context:
-    cluster: local
-    user: linkerd-cni
-current-context: linkerd-cni-context
-`;
+/** Nobody listens at that port. */
+const kubeconfig = linkerdKubeconfig({
+  url: "https://127.0.0.1:1",
+  authority: { ca: rootCertificates[0] ?? "" },
+  token: "none",
+});
 
 const isFunction = (value: unknown) => typeof value === "function";
 const clientSchema = z.object({ openReader: z.custom<typeof open>(isFunction) });

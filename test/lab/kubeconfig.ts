@@ -1,7 +1,9 @@
 // Kubeconfigs for the API stub, in the forms in which they are met.
 import type { ApiStub } from "./api-stub.ts";
 
-type Access = Pick<ApiStub, "url" | "authority" | "token">;
+type Access = Pick<ApiStub, "url" | "token"> & {
+  readonly authority: Pick<ApiStub["authority"], "ca">;
+};
 
 /** As linkerd's installer writes it, letter by letter. */
 export function linkerdKubeconfig({ url, authority, token }: Access): string {
