@@ -1,7 +1,7 @@
-// Parses iptables-save's output into the nat table. Strict: a line that it does not know is an error, never dropped,
+// Parses one table out of iptables-save's output. Strict: a line that it does not know is an error, never dropped,
 // because a dropped line would turn "cannot read" into "is not there".
 import { chainOf } from "./rule.ts";
-import type { RuleText, Table } from "./table.ts";
+import type { RuleText, Table, TableName } from "./table.ts";
 
 /** The save's text is not what any iptables-save prints. `line` is the first line that does not fit. */
 export class SaveSyntaxError extends Error {
@@ -12,24 +12,26 @@ export class SaveSyntaxError extends Error {
 }
 
 /**
- * The nat table of a save. Other tables are read over. No nat section means that the table does not exist yet.
+ * One table of a save. Other tables are read over. No section of it means that the table does not exist yet.
  * @throws SaveSyntaxError for an unknown line, a rule outside a declared chain, or a missing COMMIT.
  */
-export function parseSave(text: string): Table {
-  const nat = new Map<string, RuleText[]>();
-  const state = { table: "", unverifiable: "" };
+export function parseSave(text: string, name: TableName = "nat"): Table {
+  const chains = new Map<string, RuleText[]>();
+  const state = { name, table: "", unverifiable: "" };
   for (const line of text.split("\n")) {
-    if (line.startsWith("#")) state.unverifiable ||= unverifiable(line);
-    else if (line !== "") takeLine(line, state, nat);
+    if (line.startsWith("#")) state.unverifiable ||= unverifiable(line, name);
+    else if (line !== "") takeLine(line, state, chains);
   }
   if (state.table !== "") throw new SaveSyntaxError("no COMMIT for table", state.table);
   return {
-    chains: nat,
+    chains,
     ...(state.unverifiable === "" ? {} : { unverifiable: state.unverifiable }),
   };
 }
 
-function takeLine(line: string, state: { table: string }, nat: Map<string, RuleText[]>): void {
+type State = { readonly name: TableName; table: string };
+
+function takeLine(line: string, state: State, chains: Map<string, RuleText[]>): void {
   if (line.startsWith("*")) {
     state.table = line.slice(1).trim();
     return;
@@ -39,20 +41,23 @@ function takeLine(line: string, state: { table: string }, nat: Map<string, RuleT
     state.table = "";
     return;
   }
-  if (state.table !== "nat") return;
+  if (state.table !== state.name) return;
   const declared = /^:(\S+) \S+ \[\d+:\d+\]$/.exec(line)?.[1];
-  if (declared !== undefined) nat.set(declared, []);
-  else takeRule(line, nat);
+  if (declared !== undefined) chains.set(declared, []);
+  else takeRule(line, chains);
 }
 
-function takeRule(line: string, nat: Map<string, RuleText[]>): void {
-  const rules = nat.get(chainOf(line));
+function takeRule(line: string, chains: Map<string, RuleText[]>): void {
+  const rules = chains.get(chainOf(line));
   if (rules === undefined) throw new SaveSyntaxError("an unknown line", line);
   rules.push(line);
 }
 
-// `# Table `nat' is incompatible, use 'nft' tool.`: native nft rules stand in the table. The tool exits 0 and prints
-// nothing else of it, so without this line it would look like an empty table.
-function unverifiable(comment: string): string {
-  return /^# Table .nat. is incompatible/.test(comment) ? comment.slice(1).trim() : "";
+// Rules or base chains of nft's own stand in the table, and the tool exits 0 all the same. Of the first kind it prints
+// nothing of the table, which without this line would look empty; of the second it prints the rest as if it were all:
+//   # Table `nat' is incompatible, use 'nft' tool.
+//   # Table `nat' contains incompatible base-chains, use 'nft' tool to list them.
+function unverifiable(comment: string, name: TableName): string {
+  const table = /^# Table .(\S+). (?:is|contains) incompatible\b/.exec(comment)?.[1];
+  return table === name ? comment.slice(1).trim() : "";
 }

@@ -36,9 +36,12 @@ export function foreignRedirects(table: Table): RuleText[] {
   });
 }
 
-// A rule is harmless when it can only match what our chains let pass anyway: other protocols, or loopback. A packet
-// from the pod to 127.0.0.0/8 or ::1 always leaves by lo; Docker's DNS rules (-d 127.0.0.11/32) are of this kind.
-function matchesRedirected(rule: RuleText): boolean {
+/**
+ * True when a rule can match what our chains redirect. Those that only match what ours let pass anyway cannot: other
+ * protocols, or loopback. A packet from the pod to 127.0.0.0/8 or ::1 always leaves by lo; Docker's DNS rules
+ * (-d 127.0.0.11/32) are of this kind.
+ */
+export function matchesRedirected(rule: RuleText): boolean {
   const parts = words(content(rule));
   return !parts.some((word, at) => {
     if (parts[at - 1] === "!") return word === "-p" && parts[at + 1] === "tcp";

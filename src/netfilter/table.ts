@@ -1,4 +1,4 @@
-// The nat table of one family as data: what we want (Ruleset) and what is there (Table).
+// The tables of one family as data: what we want of nat (Ruleset) and what is there (Table).
 // Chains as values: redirect/ruleset makes the first, save.ts the second, compare and plan look at both.
 
 /** IP version. */
@@ -8,6 +8,9 @@ export const families: readonly Family[] = ["ipv4", "ipv6"];
 /** iptables flavour: which kernel interface the rules go through. */
 export type Backend = "nft" | "legacy";
 export const backends: readonly Backend[] = ["nft", "legacy"];
+
+/** The tables that are looked at: nat is where our rules are, the others can take the traffic away before it. */
+export type TableName = "nat" | "raw" | "mangle";
 
 /** A rule in iptables-save's own spelling: `-A CHAIN [matches] -j TARGET [options]`. */
 export type RuleText = string;
@@ -24,11 +27,11 @@ export type OwnChain = {
 /** The desired state of one family's nat table, as far as it is ours. */
 export type Ruleset = { readonly family: Family; readonly chains: readonly OwnChain[] };
 
-/** The state of one family's nat table as one backend shows it. */
+/** The state of one family's table as one backend shows it. */
 export type Table = {
   /** Rules by chain, in order. A chain that is not there has no key; a table that does not exist has none at all. */
   readonly chains: ReadonlyMap<string, readonly RuleText[]>;
-  /** The tool's own line when it cannot show the table (native nft rules in it): then `chains` says nothing. */
+  /** The tool's own line when it does not show all of the table (nft's own rules in it): `chains` may lack any of it. */
   readonly unverifiable?: string;
 };
 

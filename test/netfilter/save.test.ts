@@ -54,13 +54,33 @@ test.each(empty)("parseSave() gives a table without chains when %s", (_, saved) 
   expect(parseSave(saved)).toEqual({ chains: new Map() });
 });
 
-test("parseSave() says that it cannot tell when native rules stand in the table", () => {
+// The two lines of 1.8.9, the second with what it prints of such a table.
+const hiding: [what: string, line: string, shown: string][] = [
+  ["rules of nft's own stand in it", "Table `nat' is incompatible, use 'nft' tool.", ""],
+  [
+    "base chains of nft's own stand in it",
+    "Table `nat' contains incompatible base-chains, use 'nft' tool to list them.",
+    "*nat\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -j RETURN\nCOMMIT\n",
+  ],
+];
+
+test.each(hiding)("parseSave() says that a table is not shown whole when %s", (_, line, shown) => {
   const warning =
     "# Warning: iptables-legacy tables present, use iptables-legacy-save to see them\n";
-  const line = "# Table `nat' is incompatible, use 'nft' tool.\n";
-  const unverifiable = "Table `nat' is incompatible, use 'nft' tool.";
-  expect(parseSave(warning + line)).toEqual({ chains: new Map(), unverifiable });
-  expect(parseSave(line.replace("nat", "filter"))).toEqual({ chains: new Map() });
+  const { chains: seen } = parseSave(shown);
+  expect(parseSave(`${warning}# ${line}\n${shown}`)).toEqual({ chains: seen, unverifiable: line });
+  expect(parseSave(`# ${line.replace("nat", "filter")}\n${shown}`)).toEqual({ chains: seen });
+});
+
+test("parseSave() gives the table that is asked for, and what is said of it", () => {
+  const raw = "*raw\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -j CT --notrack\nCOMMIT\n";
+  const line = "Table `mangle' is incompatible, use 'nft' tool.";
+  const saved = `# ${line}\n${raw}*nat\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n`;
+  expect(parseSave(saved, "raw")).toEqual({
+    chains: chains({ OUTPUT: ["-A OUTPUT -j CT --notrack"] }),
+  });
+  expect(parseSave(saved, "mangle")).toEqual({ chains: new Map(), unverifiable: line });
+  expect(parseSave(saved)).toEqual({ chains: chains({ OUTPUT: [] }) });
 });
 
 const broken: [when: string, saved: string, error: string][] = [
