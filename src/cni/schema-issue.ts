@@ -5,7 +5,7 @@ import type * as z from "zod/mini";
 export function expectationOf(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case "invalid_type":
-      return `expected ${kinds[issue.expected] ?? issue.expected}`;
+      return `expected ${kinds.get(issue.expected) ?? issue.expected}`;
     case "invalid_value":
       return `expected ${oneOf(issue.values.map((value) => JSON.stringify(value)))}`;
     case "invalid_union":
@@ -20,7 +20,10 @@ export function expectationOf(issue: z.core.$ZodIssue): string {
 }
 
 /** The library's names for types that JSON calls otherwise. */
-const kinds: Readonly<Record<string, string>> = { record: "object", int: "whole number" };
+const kinds: ReadonlyMap<string, string> = new Map([
+  ["record", "object"],
+  ["int", "whole number"],
+]);
 
 function kindOf(issue: z.core.$ZodIssue): string {
   return expectationOf(issue).replace(/^expected /, "");

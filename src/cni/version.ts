@@ -10,11 +10,11 @@ export const currentVersion = "1.1.0";
 /** What a conf without `cniVersion` means (spec 0.1.0 had no such key). */
 export const impliedVersion = "0.1.0";
 
-const sinceVersion: Readonly<Record<string, string>> = {
-  CHECK: "0.4.0",
-  GC: "1.1.0",
-  STATUS: "1.1.0",
-};
+const sinceVersion: ReadonlyMap<string, string> = new Map([
+  ["CHECK", "0.4.0"],
+  ["GC", "1.1.0"],
+  ["STATUS", "1.1.0"],
+]);
 
 /** VERSION's answer. */
 export function renderVersions(): string {
@@ -26,7 +26,7 @@ export function renderVersions(): string {
  * @throws CniError 1 (with the reference library's texts), or 6 for a version that is no version.
  */
 export function requireVersion(verb: string, confVersion: string): void {
-  const since = sinceVersion[verb];
+  const since = sinceVersion.get(verb);
   if (since !== undefined) {
     if (!atLeast(confVersion, since)) {
       throw incompatible(`config version does not allow ${verb}`);

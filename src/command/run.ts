@@ -29,13 +29,14 @@ export type Output = {
 
 type Flow = (call: Call, told: Told) => Promise<string>;
 
-const flows: Readonly<Record<string, Flow>> = {
-  ADD: add,
-  CHECK: check,
-  DEL: del,
-  GC: gc,
-  STATUS: status,
-};
+// A map, as all tables here that are asked by a word from outside: an object would answer to "constructor".
+const flows: ReadonlyMap<string, Flow> = new Map([
+  ["ADD", add],
+  ["CHECK", check],
+  ["DEL", del],
+  ["GC", gc],
+  ["STATUS", status],
+]);
 
 /** Serves one call. Never rejects; what went wrong is CNI JSON on stdout and exit status 1. */
 export async function run(input: Input, deps: Deps): Promise<Output> {
@@ -70,7 +71,7 @@ async function serve(input: Input, deps: Deps, state: State): Promise<string> {
   state.lenient = command === "DEL";
   const network = parseNetworkConf(readConf(input));
   if (supportedVersions.includes(network.cniVersion)) state.cniVersion = network.cniVersion;
-  const flow = flows[command];
+  const flow = flows.get(command);
   if (flow === undefined) {
     throw new CniError(errorCode.invalidEnvironment, `unknown CNI_COMMAND: ${command}`);
   }

@@ -159,13 +159,18 @@ function parseCidrs(text: string): Cidr[] {
   return mergeCidrs(text.split(",").map(parseCidr));
 }
 
-const unitSeconds: Readonly<Record<string, number>> = { h: 3600, m: 60, s: 1, ms: 0.001 };
+const unitSeconds: ReadonlyMap<string, number> = new Map([
+  ["h", 3600],
+  ["m", 60],
+  ["s", 1],
+  ["ms", 0.001],
+]);
 
 // A Go duration, of which the injector takes the whole seconds; the kernel knows no others.
 function parseSeconds(text: string): number {
   const part = /([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|h|m|s)/g;
   const parts = text.replaceAll(part, "") === "" ? [...text.matchAll(part)] : [];
-  const spans = parts.map(([, n, unit = ""]) => Number(n) * (unitSeconds[unit] ?? 0));
+  const spans = parts.map(([, n, unit = ""]) => Number(n) * (unitSeconds.get(unit) ?? 0));
   // A little more, for what binary fractions lack.
   const seconds = Math.floor(spans.reduce((sum, span) => sum + span, 1e-6));
   if (seconds >= 1 && seconds <= 2_147_483) return seconds;

@@ -52,13 +52,13 @@ function prefix(family: Family): string {
 type Kind = { readonly backend: Backend; readonly waits: boolean };
 
 /** What the plain names lead to since 1.8. */
-const multi: Readonly<Record<string, Kind>> = {
-  "xtables-nft-multi": { backend: "nft", waits: true },
-  "xtables-legacy-multi": { backend: "legacy", waits: true },
-};
+const multi: ReadonlyMap<string, Kind> = new Map([
+  ["xtables-nft-multi", { backend: "nft", waits: true }],
+  ["xtables-legacy-multi", { backend: "legacy", waits: true }],
+]);
 
 async function classify({ exec, path }: Host, program: string): Promise<Kind> {
-  const known = multi[basename(realpathSync(program))];
+  const known = multi.get(basename(realpathSync(program)));
   if (known !== undefined) return known;
   const argv: [string, string] = [program, "--version"];
   const env = { PATH: path, LC_ALL: "C" };

@@ -37,6 +37,13 @@ const refused: [verb: string, version: string, error: Thrown][] = [
   ["ADD", "1.2.0", unspoken("1.2.0")],
   ["ADD", "1.0", unspoken("1.0")],
   ["DEL", "nonsense", unspoken("nonsense")],
+  ["ADD", "constructor", unspoken("constructor")],
+  ["constructor", "toString", unspoken("toString")],
+  [
+    "CHECK",
+    "__proto__",
+    unreadable('failed to convert major version part "__proto__": not a number'),
+  ],
   ["CHECK", "0.3.1", notYet("CHECK")],
   ["CHECK", "0.1.0", notYet("CHECK")],
   ["GC", "1.0.0", notYet("GC")],

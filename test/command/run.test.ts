@@ -23,6 +23,8 @@ const ofVersion = (cniVersion: string, error: ReturnType<typeof failed>) => ({
   stdout: error.stdout.replace('"cniVersion":"1.1.0"', `"cniVersion":"${cniVersion}"`),
 });
 
+const prototypeWords = ["constructor", "toString", "__proto__", "hasOwnProperty"];
+
 const errors: [when: string, command: string, stdin: unknown, error: ReturnType<typeof failed>][] =
   [
     [
@@ -34,6 +36,12 @@ const errors: [when: string, command: string, stdin: unknown, error: ReturnType<
     ["there is no name", "ADD", {}, failed(7, "missing network name")],
     ["the command is unknown", "HELLO", conf, failed(4, "unknown CNI_COMMAND: HELLO")],
     ["it is unknown in another case", "add", conf, failed(4, "unknown CNI_COMMAND: add")],
+    ...prototypeWords.map((word): (typeof errors)[number] => [
+      `it is a word that every object has, ${word}`,
+      word,
+      conf,
+      failed(4, `unknown CNI_COMMAND: ${word}`),
+    ]),
     [
       "the version is not spoken",
       "ADD",

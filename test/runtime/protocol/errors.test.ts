@@ -48,6 +48,12 @@ const provocations: readonly Provocation[] = [
     more: () => ({ env: { CNI_NETNS: "", CNI_IFNAME: undefined } }),
     msg: "required env variables [CNI_NETNS,CNI_IFNAME] missing",
   },
+  ...["constructor", "toString", "__proto__"].map((command) => ({
+    code: 4,
+    name: `the command is ${command}, which every object has`,
+    command,
+    msg: `unknown CNI_COMMAND: ${command}`,
+  })),
   {
     code: 5,
     name: "stdin cannot be read",
