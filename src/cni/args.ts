@@ -22,3 +22,8 @@ export function podName(args: ReadonlyMap<string, string>): PodName {
     name: args.get("K8S_POD_NAME") ?? "",
   };
 }
+
+/** The UID of the pod that the sandbox is for; "" where the runtime tells none (containerd before 1.6). */
+export function podUid(args: ReadonlyMap<string, string>): string {
+  return args.get("K8S_POD_UID") ?? "";
+}

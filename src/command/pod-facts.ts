@@ -1,13 +1,15 @@
 // Is this attachment's pod to be redirected, and what does it say about how? From the runtime where it tells, else from the
 // API; and the API only for pods that may be meshed.
+import { parseArgs, podUid } from "../cni/args.ts";
 import { isJsonObject, member } from "../cni/conf.ts";
 import { CniError, errorCode } from "../cni/error.ts";
+import type { ApiPod } from "../kube/objects.ts";
 import type { KubeReader } from "../kube/reader.ts";
 import { UnansweredError } from "../kube/unanswered.ts";
 import { type Annotations, type PodFacts, skipReason } from "../mesh/pod.ts";
 import { apiServerPorts } from "../mesh/values.ts";
 import type { PortRange } from "../redirect/port.ts";
-import type { Call } from "./call.ts";
+import { type Call, subjectOf } from "./call.ts";
 
 /** What becomes of the pod: redirected by the conf alone, redirected as it says, or left alone for a reason. */
 export type Verdict =
@@ -98,11 +100,23 @@ async function judgeByApi(call: Call, kubeconfig: string, usual: Ports): Promise
   const kube = await deps.openKube({ kubeconfig, clock: deps.clock, remainingMs });
   const found = await readUnlessUnmeshed(call, () => kube.pod(pod.namespace, pod.name));
   if (found === undefined) return { kind: "skip", reason: unaskedReason };
+  requireSamePod(call, found);
   const reason = skipReason(found);
   if (reason !== undefined) return { kind: "skip", reason };
   const namespaceAnnotations = await kube.namespaceAnnotations(pod.namespace);
   const apiServerPorts = found.isControlPlane ? await readApiServerPorts(call, kube, usual) : [];
   return { kind: "pod", facts: { ...found, namespaceAnnotations }, apiServerPorts };
+}
+
+// A pod of a StatefulSet comes back under its name: what the API says of the new one is not about this sandbox.
+function requireSamePod(call: Call, found: ApiPod): void {
+  const wanted = podUid(parseArgs(call.request.args));
+  if (wanted === "" || found.uid === wanted || found.isMirror) return;
+  throw new CniError(
+    errorCode.tryAgainLater,
+    `${subjectOf(call)} of the API server is another pod of that name: UID ${found.uid.slice(0, 64)}, not ${wanted.slice(0, 64)}`,
+    { details: "the pod was replaced; the runtime tries again, or gives this sandbox up" },
+  );
 }
 
 const unaskedReason = "the API server does not answer, and the runtime's annotations mark no proxy";

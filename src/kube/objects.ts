@@ -4,7 +4,11 @@ import { isControlPlane, type PodFacts, type PodSpec } from "../mesh/pod.ts";
 import type { PortRange } from "../redirect/port.ts";
 
 const strings = z.prefault(z.nullable(z.record(z.string(), z.string())), {});
-const metadata = z.looseObject({ annotations: strings, labels: strings });
+const metadata = z.looseObject({
+  uid: z.prefault(z.nullable(z.string()), ""),
+  annotations: strings,
+  labels: strings,
+});
 const securityContext = z.optional(
   z.nullable(z.looseObject({ runAsUser: z.optional(z.nullable(z.number())) })),
 );
@@ -40,8 +44,21 @@ const serviceSchema = z.looseObject({
   }),
 });
 
-/** A pod as the API has it; what its namespace says is asked separately. Throws for another document. */
-export function readPod(document: unknown): Omit<PodFacts, "namespaceAnnotations"> {
+/** A pod as the API has it; what its namespace says is asked separately. */
+export type ApiPod = Omit<PodFacts, "namespaceAnnotations"> & {
+  readonly uid: string;
+  /** The image in the API of a pod that the kubelet has from a file: the runtime knows it by another UID. */
+  readonly isMirror: boolean;
+};
+
+/** By which the kubelet marks its images in the API, and from where it has a pod (`file`, `http`; or `api`). */
+const [mirrorAnnotation, sourceAnnotation] = [
+  "kubernetes.io/config.mirror",
+  "kubernetes.io/config.source",
+];
+
+/** Reads a pod. Throws for another document. */
+export function readPod(document: unknown): ApiPod {
   const { metadata, spec } = z.parse(podSchema, document);
   const podUser = spec.securityContext?.runAsUser ?? undefined;
   const list = (found: typeof spec.containers) =>
@@ -55,8 +72,13 @@ export function readPod(document: unknown): Omit<PodFacts, "namespaceAnnotations
     containers: list(spec.containers),
     initContainers: list(spec.initContainers),
   };
+  const annotations = metadata.annotations ?? {};
   return {
-    annotations: metadata.annotations ?? {},
+    uid: metadata.uid ?? "",
+    isMirror:
+      (annotations[mirrorAnnotation] ?? "") !== "" ||
+      (annotations[sourceAnnotation] ?? "api") !== "api",
+    annotations,
     isControlPlane: isControlPlane(facts),
     spec: facts,
   };

@@ -3,7 +3,7 @@ import { CniError, errorCode } from "../cni/error.ts";
 import type { PodFacts } from "../mesh/pod.ts";
 import type { PortRange } from "../redirect/port.ts";
 import { type KubeGet, type KubeSettings, openKube } from "./client.ts";
-import { readNamespace, readPod, readServicePorts } from "./objects.ts";
+import { type ApiPod, readNamespace, readPod, readServicePorts } from "./objects.ts";
 
 /** One GET each. All reject with CniError 11 or 103, whose text says what to do. */
 export type KubeReader = {
@@ -12,9 +12,6 @@ export type KubeReader = {
   /** Ports and target ports of Service default/kubernetes. */
   readonly apiServerPorts: () => Promise<PortRange[]>;
 };
-
-/** A pod as the API has it; what its namespace says is asked separately. */
-export type ApiPod = Omit<PodFacts, "namespaceAnnotations">;
 
 /** A reader of the API that a kubeconfig describes. */
 export function openReader(settings: KubeSettings): KubeReader {

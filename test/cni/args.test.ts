@@ -1,6 +1,6 @@
 // CNI_ARGS as the runtimes write it.
 import { expect, test } from "vitest";
-import { parseArgs, podName } from "../../src/cni/args.ts";
+import { parseArgs, podName, podUid } from "../../src/cni/args.ts";
 
 const containerd =
   "IgnoreUnknown=1;K8S_POD_NAMESPACE=emoji;K8S_POD_NAME=web;K8S_POD_INFRA_CONTAINER_ID=c0ffee;K8S_POD_UID=u1";
@@ -27,4 +27,12 @@ const pods: [when: string, args: string, pod: { namespace: string; name: string 
 
 test.each(pods)("podName() gives the pod when %s", (_, args, pod) => {
   expect(podName(parseArgs(args))).toEqual(pod);
+});
+
+test.each([
+  [containerd, "u1"],
+  ["K8S_POD_UID=", ""],
+  ["K8S_POD_NAME=web", ""],
+])("podUid() of %j is %j", (args, uid) => {
+  expect(podUid(parseArgs(args))).toBe(uid);
 });

@@ -1,7 +1,8 @@
 // What ADD redirects for a pod: its families, what it says in annotations, and why it is left alone.
 import { expect, test } from "vitest";
 import { CniError, errorCode } from "../../src/cni/error.ts";
-import type { ApiPod, KubeReader } from "../../src/kube/reader.ts";
+import type { ApiPod } from "../../src/kube/objects.ts";
+import type { KubeReader } from "../../src/kube/reader.ts";
 import { UnansweredError } from "../../src/kube/unanswered.ts";
 import type { Annotations } from "../../src/mesh/pod.ts";
 import type { Intent } from "../../src/redirect/intent.ts";
@@ -34,6 +35,8 @@ const asking = (sluice: object = {}) => ({
 });
 
 const pod: ApiPod = {
+  uid: "0123",
+  isMirror: false,
   annotations: {},
   isControlPlane: false,
   spec: {
@@ -42,6 +45,12 @@ const pod: ApiPod = {
     containers: [{ name: "linkerd-proxy", runAsUser: 2102 }],
     initContainers: [],
   },
+};
+
+/** The same without a proxy. */
+const bare: ApiPod = {
+  ...pod,
+  spec: { hostNetwork: false, labels: {}, containers: [], initContainers: [] },
 };
 
 /** An API that tells this, and notes what it was asked. */
@@ -256,6 +265,29 @@ test("ADD fails when a pod that may be meshed cannot be read", async () => {
     failed(11, "the API server did not answer", "d"),
   );
   expect(world.asked).toEqual([]);
+});
+
+const replaced = failed(
+  11,
+  "pod emoji/web of the API server is another pod of that name: UID 0123, not 4567",
+  "the pod was replaced; the runtime tries again, or gives this sandbox up",
+);
+const named = "K8S_POD_NAMESPACE=emoji;K8S_POD_NAME=web";
+const identities: [when: string, uid: string, told: ApiPod, answer: unknown][] = [
+  ["it is the runtime's", ";K8S_POD_UID=0123", pod, result],
+  ["the runtime tells none", "", pod, result],
+  ["the runtime tells an empty one", ";K8S_POD_UID=", pod, result],
+  ["it is another", ";K8S_POD_UID=4567", pod, replaced],
+  ["it is another, without a proxy", ";K8S_POD_UID=4567", bare, replaced],
+  ["it is another, of a static pod", ";K8S_POD_UID=4567", { ...pod, isMirror: true }, result],
+];
+
+test.each(identities)("ADD looks at the UID that the API tells: %s", async (...row) => {
+  const [, uid, told, answer] = row;
+  const world = makeWorld();
+  api(world, told);
+  expect(await cni(world, "ADD", { ...asking(), ...args(named + uid) })).toEqual(answer);
+  expect(world.store.records.size).toBe(answer === result ? 1 : 0);
 });
 
 const bad = { ...mark, ...says({ "skip-inbound-ports": "http", "proxy-uid": "0" }) };

@@ -2,7 +2,13 @@
 import { describe, expect, test } from "vitest";
 import { readNamespace, readPod, readServicePorts } from "../../src/kube/objects.ts";
 import type { PodSpec } from "../../src/mesh/pod.ts";
-import { namespaceObject, type PodWish, podObject, serviceObject } from "../lab/api-objects.ts";
+import {
+  namespaceObject,
+  type PodWish,
+  podObject,
+  podUid,
+  serviceObject,
+} from "../lab/api-objects.ts";
 
 const container = (name: string, runAsUser?: number) => ({ name, runAsUser });
 const spec: PodSpec = {
@@ -11,10 +17,28 @@ const spec: PodSpec = {
   containers: [container("app"), container("linkerd-proxy")],
   initContainers: [],
 };
-const facts = { annotations: {}, isControlPlane: false, spec };
+const facts = { uid: podUid, isMirror: false, annotations: {}, isControlPlane: false, spec };
+const mirror = {
+  "kubernetes.io/config.mirror": "d1",
+  "kubernetes.io/config.hash": "d1",
+  "kubernetes.io/config.source": "file",
+};
+const fromFile = { "kubernetes.io/config.source": "file" };
+const fromApi = { "kubernetes.io/config.source": "api", "kubernetes.io/config.mirror": "" };
 const label = { "linkerd.io/control-plane-component": "destination" };
 const pods: [what: string, wish: PodWish, found: object][] = [
   ["nothing", {}, facts],
+  [
+    "the marks of a static pod",
+    { annotations: mirror },
+    { ...facts, isMirror: true, annotations: mirror },
+  ],
+  [
+    "a source that is a file",
+    { annotations: fromFile },
+    { ...facts, isMirror: true, annotations: fromFile },
+  ],
+  ["a source that is the API", { annotations: fromApi }, { ...facts, annotations: fromApi }],
   ["annotations", { annotations: { a: "1" } }, { ...facts, annotations: { a: "1" } }],
   [
     "a label of the control plane",
@@ -49,10 +73,11 @@ test.each(pods)("readPod() reads a pod with %s", (_, wish, found) => {
 });
 
 test("readPod() reads nulls, as other encoders write them, as what is not set", () => {
-  const metadata = { annotations: null, labels: null };
+  const metadata = { uid: null, annotations: null, labels: null };
   const none = { containers: null, initContainers: null, securityContext: null };
   expect(readPod({ kind: "Pod", metadata, spec: none })).toEqual({
     ...facts,
+    uid: "",
     spec: { ...spec, containers: [] },
   });
 });

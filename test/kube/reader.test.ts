@@ -2,13 +2,15 @@
 import { expect } from "vitest";
 import { type KubeReader, openReader } from "../../src/kube/reader.ts";
 import { cniError, rejectionOf } from "../fake/thrown.ts";
-import { objectsFor, paths, serviceObject } from "../lab/api-objects.ts";
+import { objectsFor, paths, podUid, serviceObject } from "../lab/api-objects.ts";
 import { linkerdKubeconfig } from "../lab/kubeconfig.ts";
 import { settingsFor, test } from "./level.ts";
 
 const annotations = { a: "pod" };
 const container = (name: string) => ({ name, runAsUser: undefined });
 const pod = {
+  uid: podUid,
+  isMirror: false,
   annotations,
   isControlPlane: false,
   spec: {

@@ -19,6 +19,9 @@ export type PodWish = {
 /** The pod that tests are about. */
 export const podName = { namespace: "emoji", name: "web" } as const;
 
+/** Its UID, which a runtime tells as well. */
+export const podUid = "6f1c1c5e-8a53-4b0e-9d6c-0a4d0a4f7a11";
+
 export const paths = {
   pod: "/api/v1/namespaces/emoji/pods/web",
   namespace: "/api/v1/namespaces/emoji",
@@ -37,7 +40,7 @@ export function podObject(wish: PodWish = {}): object {
     apiVersion: "v1",
     metadata: {
       ...podName,
-      uid: "6f1c1c5e-8a53-4b0e-9d6c-0a4d0a4f7a11",
+      uid: podUid,
       resourceVersion: "4711",
       creationTimestamp: "2026-07-01T10:00:00Z",
       ...(labels === undefined ? {} : { labels }),

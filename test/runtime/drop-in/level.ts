@@ -7,7 +7,7 @@ import { execa } from "execa";
 import { test as base } from "vitest";
 import { content } from "../../../src/netfilter/rule.ts";
 import { backends, type Family } from "../../../src/netfilter/table.ts";
-import { objectsFor, podName } from "../../lab/api-objects.ts";
+import { objectsFor, podName, podUid } from "../../lab/api-objects.ts";
 import { type ApiStub, startApi } from "../../lab/api-stub.ts";
 import { podAddresses } from "../../lab/case.ts";
 import { makeAuthority } from "../../lab/certificates.ts";
@@ -90,7 +90,7 @@ function environment(command: string, netns: LabNetns): Record<string, string> {
 
 /** CNI_ARGS as containerd writes them. */
 export function argsOf({ namespace, name }: { namespace: string; name: string }): string {
-  return `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name};K8S_POD_UID=u1`;
+  return `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name};K8S_POD_UID=${podUid}`;
 }
 
 /** linkerd-cni's rendered default, without its families. */
