@@ -1,5 +1,5 @@
-// The test levels: pure needs nothing, netns needs root and a kernel, runtime needs the built executable,
-// cluster needs Kubernetes' programs as well (npm run setup builds them).
+// The test levels: pure needs nothing, fuzz needs what it is told to try (npm run fuzz), netns needs root and a kernel,
+// runtime needs the built executable, cluster needs Kubernetes' programs as well (npm run setup builds them).
 import { defineConfig } from "vitest/config";
 
 const level = (name: string, include: string[], serial: boolean) => ({
@@ -33,6 +33,8 @@ export default defineConfig({
         ["test/{cni,mesh,redirect,netfilter,attachment,kube,command,docs,build}/**/*.test.ts"],
         false,
       ),
+      // One file after another: their time is shared out, and the executable's properties start many processes.
+      level("fuzz", ["test/fuzz/**/*.test.ts"], true),
       level("netns", ["test/netns/**/*.test.ts"], true),
       level("runtime", ["test/runtime/**/*.test.ts"], true),
       cluster,

@@ -1,0 +1,40 @@
+// What all properties share: one seed for the whole run, and a part of its time for each. `npm run fuzz` sets both (run.ts);
+// without it the run is short, and its seed is always the same.
+import fc from "fast-check";
+
+const { SLUICE_FUZZ_SEED = "1", SLUICE_FUZZ_SECONDS = "25" } = process.env;
+
+/** Where the random numbers of every property begin. */
+export const seed = Number(SLUICE_FUZZ_SEED);
+
+/** How long the whole level may try, in seconds: what one property gets is a part of it. */
+export const seconds = Number(SLUICE_FUZZ_SECONDS);
+
+/** A failing property goes on for so long, to find a shorter counterexample. */
+const shrinkingMs = 20_000;
+
+/** The longest that a test may take: its part of the time, the last run, and the search for a shorter counterexample. */
+export const timeoutMs: number = seconds * 1_000 + 2 * shrinkingMs + 60_000;
+
+/** A property's part of the time (0 to 1), and what is tried in any case, before anything random. */
+export type Effort<Given> = { readonly part: number; readonly first?: readonly Given[] };
+
+/**
+ * Tries a property.
+ * @throws Error with seed, path and the shortest counterexample that was found.
+ */
+export async function holds<Given>(
+  property: fc.IProperty<Given> | fc.IAsyncProperty<Given>,
+  { part, first = [] }: Effort<Given>,
+): Promise<void> {
+  const whole = { seed, numRuns: 10_000_000, endOnFailure: true };
+  if (first.length > 0)
+    await fc.assert(property, { ...whole, examples: [...first], numRuns: first.length });
+  const interruptAfterTimeLimit = part * seconds * 1_000;
+  const found = await fc.check(property, { ...whole, interruptAfterTimeLimit });
+  // No run at all would prove nothing; a busy machine may have had time for a few only.
+  if (!found.failed && found.numRuns > 0) return;
+  const path = found.counterexamplePath ?? "0";
+  await fc.assert(property, { seed, path, interruptAfterTimeLimit: shrinkingMs });
+  throw new Error(`a run failed and did not fail again: ${fc.defaultReportMessage(found) ?? ""}`);
+}

@@ -1,0 +1,107 @@
+// Every reader of text from outside, by name, with the errors that it declares. What a reader gives is judged elsewhere;
+// here it only matters that it ends, and how.
+import { parseKnowledge } from "../../src/attachment/knowledge.ts";
+import { parseRecord, parseRecordName } from "../../src/attachment/record.ts";
+import { parseArgs, podName } from "../../src/cni/args.ts";
+import { parseNetworkConf } from "../../src/cni/conf.ts";
+import { CniError } from "../../src/cni/error.ts";
+import { parseRequest } from "../../src/cni/request.ts";
+import { readPrevResult } from "../../src/cni/result.ts";
+import { requireVersion } from "../../src/cni/version.ts";
+import { redact } from "../../src/log.ts";
+import { applyAnnotations } from "../../src/mesh/annotation.ts";
+import { configKeys, configPrefix } from "../../src/mesh/linkerd.ts";
+import { readFailure } from "../../src/netfilter/failure.ts";
+import { chainOf, content, targetOf, words } from "../../src/netfilter/rule.ts";
+import { parseSave, SaveSyntaxError } from "../../src/netfilter/save.ts";
+import { readVersion } from "../../src/netfilter/toolbox.ts";
+import { ipv4Addresses, ipv6Addresses } from "../../src/netns/addresses.ts";
+import { asksNetwork } from "../../src/netns/host.ts";
+import { CidrError, familyOf, parseCidr } from "../../src/redirect/cidr.ts";
+import { PortError, parsePort, parsePorts } from "../../src/redirect/port.ts";
+import { leastIntent } from "../lab/case.ts";
+
+export type Reader = {
+  readonly name: string;
+  readonly read: (text: string) => unknown;
+  /** True for an error that the reader says it throws. */
+  readonly declares: (error: unknown) => boolean;
+};
+
+const nothing = () => false;
+
+function cniErrors(...codes: readonly number[]) {
+  return (error: unknown) => error instanceof CniError && codes.includes(error.code);
+}
+
+export const readers: readonly Reader[] = [
+  { name: "stdin", read: parseNetworkConf, declares: cniErrors(6, 7) },
+  {
+    name: "a string within stdin",
+    read: (text) => parseNetworkConf(JSON.stringify({ name: "net", cniVersion: text, [text]: 1 })),
+    declares: cniErrors(6, 7),
+  },
+  {
+    name: "prevResult",
+    read: (text) => readPrevResult(confWith(`{"ips":[{"address":${JSON.stringify(text)}}]}`)),
+    declares: nothing,
+  },
+  { name: "CNI_ARGS", read: (text) => podName(parseArgs(text)), declares: nothing },
+  { name: "CNI_CONTAINERID", read: variable("CNI_CONTAINERID"), declares: cniErrors(4) },
+  { name: "CNI_IFNAME", read: variable("CNI_IFNAME"), declares: cniErrors(4) },
+  { name: "CNI_COMMAND", read: variable("CNI_COMMAND"), declares: cniErrors(4) },
+  { name: "cniVersion", read: (text) => requireVersion("ADD", text), declares: cniErrors(1, 6) },
+  {
+    name: "cniVersion of CHECK",
+    read: (text) => requireVersion("CHECK", text),
+    declares: cniErrors(1, 6),
+  },
+  { name: "a port", read: parsePort, declares: (error) => error instanceof PortError },
+  { name: "a list of ports", read: parsePorts, declares: (error) => error instanceof PortError },
+  { name: "a subnet", read: parseCidr, declares: (error) => error instanceof CidrError },
+  { name: "an address", read: familyOf, declares: nothing },
+  ...configKeys.map((key) => ({
+    name: `annotation ${key}`,
+    read: (text: string) => annotated({ [configPrefix + key]: text }),
+    declares: nothing,
+  })),
+  { name: "an annotation's key", read: (text) => annotated({ [text]: "1" }), declares: nothing },
+  {
+    name: "iptables-save",
+    read: parseSave,
+    declares: (error) => error instanceof SaveSyntaxError,
+  },
+  {
+    name: "a rule of iptables-save",
+    read: (text) => parseSave(`*nat\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT ${text}\nCOMMIT\n`),
+    declares: (error) => error instanceof SaveSyntaxError,
+  },
+  { name: "a rule's words", read: (text) => words(`-A OUTPUT ${text}`), declares: nothing },
+  { name: "a rule's chain", read: chainOf, declares: nothing },
+  { name: "a rule's target", read: (text) => targetOf(`-A OUTPUT ${text}`), declares: nothing },
+  { name: "a rule's content", read: (text) => content(`-A OUTPUT ${text}`), declares: nothing },
+  { name: "a tool's message", read: (text) => readFailure(1, text), declares: nothing },
+  { name: "--version", read: readVersion, declares: nothing },
+  { name: "fib_trie", read: ipv4Addresses, declares: nothing },
+  { name: "if_inet6", read: ipv6Addresses, declares: nothing },
+  { name: "nsswitch.conf", read: asksNetwork, declares: nothing },
+  { name: "a record", read: parseRecord, declares: nothing },
+  { name: "a record's name", read: parseRecordName, declares: nothing },
+  { name: "backend.json", read: (text) => parseKnowledge(text, "boot"), declares: nothing },
+  { name: "a log line", read: redact, declares: nothing },
+];
+
+function confWith(prevResult: string) {
+  return { cniVersion: "1.1.0", name: "net", prevResult, document: {} };
+}
+
+function variable(name: string) {
+  const rest = { CNI_COMMAND: "ADD", CNI_CONTAINERID: "c1", CNI_IFNAME: "eth0" };
+  return (text: string) =>
+    parseRequest({ ...rest, CNI_NETNS: "/run/netns/a", CNI_PATH: "/opt/cni/bin", [name]: text });
+}
+
+function annotated(annotations: Readonly<Record<string, string>>) {
+  const pod = { annotations, namespaceAnnotations: {}, isControlPlane: false, spec: undefined };
+  return applyAnnotations(leastIntent, pod, { denied: [], apiServerPorts: [] });
+}
