@@ -30,10 +30,13 @@ const v8Options = [
 ];
 
 /**
- * Node's options when the snapshot is used. Node would read its 150 root certificates whenever TLS is loaded, on a second CPU
- * for 5 ms; the API server's own comes with the kubeconfig.
+ * Node's options when the snapshot is used.
+ * - Node would read its 150 root certificates whenever TLS is loaded, on a second CPU for 5 ms; the API server's own comes
+ *   with the kubeconfig.
+ * - A start takes two threads besides its own, not six: Node waits for ever for one that a process limit keeps from it, and
+ *   nothing here is done in the background. Nor does anybody debug a plugin by SIGUSR1, which takes a thread as well.
  */
-const nodeOptions = ["--use-openssl-ca"];
+const nodeOptions = ["--use-openssl-ca", "--v8-pool-size=1", "--disable-sigusr1"];
 
 /**
  * Bundles the program in `work`, and gives the blob of a single executable with a snapshot of it and with empty assets of these

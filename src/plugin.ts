@@ -40,6 +40,8 @@ function makeDeps(): Deps {
   };
   // Loaded when the API is asked, and not before: most ADDs need nothing of it.
   const openKube: Deps["openKube"] = async (settings) => {
+    // For the look-up of a server's name: Node would start four threads, and abort where one of them is refused.
+    process.env["UV_THREADPOOL_SIZE"] = "1";
     const { openReader } = await import("./kube/reader.ts");
     return openReader(settings);
   };

@@ -20,12 +20,14 @@ export function toCniError(thrown: unknown, subject: string): CniError {
 }
 
 function ofBatch(error: BatchError, subject: string): CniError {
-  const code = error.timedOut ? errorCode.tryAgainLater : errorCode.netnsUnusable;
+  const code = error.isPassing ? errorCode.tryAgainLater : errorCode.netnsUnusable;
   return new CniError(code, `could not work in the netns of ${subject}: ${error.message}`, {
-    details: "nothing of ours is left half-way; a family's rules are loaded all or not at all",
+    details: error.advice || halfway,
     cause: error,
   });
 }
+
+const halfway = "nothing of ours is left half-way; a family's rules are loaded all or not at all";
 
 type SystemError = Error & { readonly syscall: string };
 

@@ -4,6 +4,7 @@ import { monotonicMs } from "../clock.ts";
 import type { ExecResult } from "../netns/exec.ts";
 import type { Host } from "../netns/host.ts";
 import type { Netns } from "../netns/path.ts";
+import { readStartFailure, type StartFailure } from "../netns/start-failure.ts";
 import type { Backend, Family } from "./table.ts";
 import type { Tools } from "./toolbox.ts";
 
@@ -37,15 +38,18 @@ export type Client = (place: Place, jobs: readonly Job[], timeoutMs: number) => 
 
 /** The batch did not come to its end: no shell, no nsenter, no time left, or the netns would not be entered. */
 export class BatchError extends Error {
-  /** It was ended before its end: another try may do. */
-  readonly timedOut: boolean;
+  /** It was ended before its end, or a process could not be started: another try may do. */
+  readonly isPassing: boolean;
+  /** What a person should do; "" where we know nothing. */
+  readonly advice: string;
   /** The jobs whose text had been loaded by then. */
   readonly restored: readonly Job[];
 
-  constructor(problem: string, timedOut: boolean, restored: readonly Job[] = []) {
+  constructor(problem: string, isPassing: boolean, restored: readonly Job[] = []) {
     super(problem);
     this.name = "BatchError";
-    this.timedOut = timedOut;
+    this.isPassing = isPassing;
+    this.advice = readStartFailure([problem])?.advice ?? "";
     this.restored = restored;
   }
 }
@@ -68,10 +72,12 @@ export function makeClient(host: Host): Client {
     const ordered = jobs.toSorted((a, b) => Number(guardOf(b) !== "") - Number(guardOf(a) !== ""));
     const batch = { place, jobs: ordered, timeoutMs };
     const mask = writes ? host.nssMask() : [];
+    const end = monotonicMs() + timeoutMs;
     const first = await runBatch(host, batch, mask);
     // Where a mount namespace is refused (SELinux), users that are looked up slowly are better than none (istio#48746).
-    const isRefused = mask.length > 0 && first.outputs[0] === "" && !wasEnded(first);
-    const outcomes = readOutcomes(ordered, isRefused ? await runBatch(host, batch, []) : first);
+    const isRefused = mask.length > 0 && first.outputs[0] === "" && !isPassing(first);
+    const again = () => runBatch(host, { ...batch, timeoutMs: end - monotonicMs() }, []);
+    const outcomes = readOutcomes(ordered, isRefused ? await again() : first);
     const told = isRefused ? { unmasked: true as const } : {};
     return jobs.flatMap((job) =>
       outcomes.filter((outcome) => outcome.job === job).map((outcome) => ({ ...outcome, ...told })),
@@ -90,6 +96,8 @@ async function runBatch(
   { place, jobs, timeoutMs }: Batch,
   mask: readonly string[],
 ): Promise<ExecResult> {
+  if (!(timeoutMs > 0))
+    throw new BatchError("the time was over before the tools were started", true);
   const wait = lockWaitSeconds(timeoutMs);
   const began = monotonicMs();
   const result = await host.exec({
@@ -190,11 +198,13 @@ function readOutcomes(jobs: readonly Job[], result: ExecResult): Outcome[] {
   const restored = jobs.filter(({ restore }, i) => {
     return restore !== "" && new RegExp(`^${i} 0\\b`, "m").test(statuses);
   });
-  throw new BatchError(batchProblem(jobs, result), wasEnded(result), restored);
+  throw new BatchError(batchProblem(jobs, result), isPassing(result), restored);
 }
 
 function batchProblem(jobs: readonly Job[], result: ExecResult): string {
   const [statuses = "", said = ""] = result.outputs;
+  const failure = startFailureOf(result);
+  if (failure?.isPassing === true) return `a process could not be started: ${failure.said}`;
   if (result.startError !== "") return result.startError;
   if (!wasEnded(result)) {
     const line = said.trim().split("\n", 1)[0] ?? "";
@@ -206,15 +216,29 @@ function batchProblem(jobs: readonly Job[], result: ExecResult): string {
     const program = isRestored ? job.tools.save : job.tools.restore;
     return [`${program} (${job.backend}, ${job.family}, table ${job.table ?? "nat"})`];
   });
-  const how = result.exitCode === undefined && !result.timedOut ? "was killed" : tooLate;
+  const how = result.timedOut || result.exitCode === 137 ? tooLate : "was killed";
   return `${open.join(" and ")} ${how}`;
 }
 
 const tooLate = "did not end within the deadline; run it by hand to see what it waits for";
 
-/** The batch did not end by itself: the deadline ended it, or somebody did. */
+/** Another try may do. */
+function isPassing(result: ExecResult): boolean {
+  return wasEnded(result) || startFailureOf(result)?.isPassing === true;
+}
+
+/**
+ * The batch did not end by itself: the deadline ended it, or somebody did. Or that became of a part of it: the shell itself
+ * ends well then, with a job that told nothing.
+ */
 function wasEnded({ timedOut, exitCode, startError }: ExecResult): boolean {
-  return timedOut || exitCode === 137 || (exitCode === undefined && startError === "");
+  const isUnsaid = exitCode === 0 || (exitCode === undefined && startError === "");
+  return timedOut || exitCode === 137 || isUnsaid;
+}
+
+// Every second stream is a job's messages; those of the shell itself are among the first job's.
+function startFailureOf({ startError, outputs }: ExecResult): StartFailure | undefined {
+  return readStartFailure([startError, ...outputs.filter((_, i) => i % 2 === 1)]);
 }
 
 // Constant: what differs from call to call are its arguments. First, files to hide from what is run here (blanks between

@@ -8,6 +8,7 @@ export type ExecRequest = {
   readonly env: Readonly<Record<string, string>>;
   /** How many streams to read from file descriptor 1 on, at least two: stdout, stderr, and what else the child writes. */
   readonly outputs: number;
+  /** With nothing left, nothing is started: the result is that of a child that took too long. */
   readonly timeoutMs: number;
 };
 
@@ -25,6 +26,8 @@ export type Exec = (request: ExecRequest) => Promise<ExecResult>;
 
 /** Runs the child to its end. Never rejects: how it ended is in the result. */
 export const exec: Exec = (request) => {
+  // For the library, 0 is no limit at all.
+  if (!(request.timeoutMs > 0)) return Promise.resolve(unstarted(request.outputs));
   const [file, ...args] = request.argv;
   const more = new Array<"pipe">(Math.max(0, request.outputs - 2)).fill("pipe");
   const result = execaSync(file, args, {
@@ -48,6 +51,11 @@ export const exec: Exec = (request) => {
     outputs,
   });
 };
+
+function unstarted(outputs: number): ExecResult {
+  const silent = new Array<string>(outputs).fill("");
+  return { exitCode: undefined, timedOut: true, startError: "", outputs: silent };
+}
 
 function textOf(output: unknown): string {
   return typeof output === "string" ? output : "";

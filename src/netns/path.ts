@@ -27,8 +27,9 @@ const namespaceMagic = 0x6e73_6673;
 
 /**
  * Opens the netns at `path`.
- * @throws CniError 3 when nothing is there, 102 when it is no netns, 8 when it is the plugin's own (the node's) and the
- * caller did not say that this is meant: rules there would cut the node off.
+ * @throws CniError 3 when nothing is there, 102 when it is no netns or may not be opened, 11 when it cannot be for the
+ * moment, 8 when it is the plugin's own (the node's) and the caller did not say that this is meant: rules there would cut
+ * the node off.
  */
 export function openNetns(path: string, allowOwn: boolean): Netns {
   const fd = openPath(path);
@@ -71,11 +72,34 @@ function openPath(path: string): number {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (cause) {
-    throw new CniError(errorCode.unknownContainer, `CNI_NETNS ${path} cannot be opened`, {
-      details: `${cause instanceof Error ? cause.message : String(cause)}; the pod is gone, or the path is wrong`,
+    const { code, advice } = readOpenFailure(cause);
+    throw new CniError(code, `CNI_NETNS ${path} cannot be opened`, {
+      details: `${cause instanceof Error ? cause.message : String(cause)}; ${advice}`,
       cause,
     });
   }
+}
+
+const absence = ["ENOENT", "ENOTDIR", "ESRCH"];
+const shortage = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EINTR"];
+
+// Code 3 tells the runtime that there is nothing to clean up: only where nothing is there.
+function readOpenFailure(cause: unknown): Pick<CniError, "code"> & { readonly advice: string } {
+  const found = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+  if (absence.includes(found)) {
+    return { code: errorCode.unknownContainer, advice: "the pod is gone, or the path is wrong" };
+  }
+  if (shortage.includes(found)) {
+    return {
+      code: errorCode.tryAgainLater,
+      advice: "descriptors or memory are short on the node or for the runtime; try again",
+    };
+  }
+  return {
+    code: errorCode.netnsUnusable,
+    advice:
+      "whether the pod is there is not known; see the path's links and rights, and what SELinux denies",
+  };
 }
 
 /** Lets go of the netns. */

@@ -11,6 +11,8 @@ import { cniError, type Thrown } from "../fake/thrown.ts";
 import { makeWorld, netnsPath } from "../fake/world.ts";
 
 const halfway = "nothing of ours is left half-way; a family's rules are loaded all or not at all";
+const short =
+  "processes, memory or descriptors are short: see pids.max and memory.max of the runtime's cgroup, and the node's limits; try again";
 const fault = "this is a fault of sluice; please report it with the log";
 const full = Object.assign(new Error("ENOSPC: no space left on device, write"), {
   syscall: "write",
@@ -25,6 +27,22 @@ const rows: [thrown: unknown, error: Thrown][] = [
   [
     new BatchError("no shell", false),
     cniError(102, "could not work in the netns of pod a/b: no shell", halfway),
+  ],
+  [
+    new BatchError("a process could not be started: sluice: 8: Cannot fork", true),
+    cniError(
+      11,
+      "could not work in the netns of pod a/b: a process could not be started: sluice: 8: Cannot fork",
+      short,
+    ),
+  ],
+  [
+    new BatchError("nsenter: cannot open /proc/1/fd/9: Permission denied", false),
+    cniError(
+      102,
+      "could not work in the netns of pod a/b: nsenter: cannot open /proc/1/fd/9: Permission denied",
+      "nsenter needs root with CAP_SYS_ADMIN (and CAP_SYS_PTRACE) to enter a netns",
+    ),
   ],
   [full, cniError(5, "write failed for pod a/b", "ENOSPC: no space left on device, write")],
   [
@@ -60,6 +78,11 @@ const children: [when: string, result: Partial<ExecResult>, error: ReturnType<ty
     "it cannot be started",
     { exitCode: undefined, startError: "spawn /sbin/timeout ENOENT" },
     failed(102, entering("spawn /sbin/timeout ENOENT"), halfway),
+  ],
+  [
+    "there is no process for it",
+    { exitCode: undefined, startError: "spawnSync /sbin/timeout EAGAIN" },
+    failed(11, entering("a process could not be started: spawnSync /sbin/timeout EAGAIN"), short),
   ],
   [
     "the netns is not entered",

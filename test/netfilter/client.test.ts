@@ -20,12 +20,12 @@ const write: Job = {
 const read: Job = { family: "ipv6", backend: "nft", tools: tools("nft6"), restore: "" };
 const legacy: Job = { family: "ipv4", backend: "legacy", tools: tools("legacy4"), restore: "" };
 
-type Node = { programs: string[]; mask: string[]; results: Partial<ExecResult>[] };
+type Node = { programs: string[]; mask: string[]; results: Partial<ExecResult>[]; left: number };
 
 /** Runs jobs on a node, and gives what its children were asked for, besides what came of it. */
 async function batch(place: Place, jobs: Job[], change: Partial<Node> = {}) {
-  const { programs, mask, results } = {
-    ...{ programs: ["nsenter", "unshare", "timeout"], mask: [], results: [] },
+  const { programs, mask, results, left } = {
+    ...{ programs: ["nsenter", "unshare", "timeout"], mask: [], results: [], left: 18_000 },
     ...change,
   };
   const asked: ExecRequest[] = [];
@@ -40,7 +40,7 @@ async function batch(place: Place, jobs: Job[], change: Partial<Node> = {}) {
       return Promise.resolve({ ...ended, ...results.shift() });
     },
   });
-  const outcome = client(place, jobs, 18_000);
+  const outcome = client(place, jobs, left);
   const error = await rejectionOf(outcome);
   return { asked, error, outcomes: error === undefined ? await outcome : [] };
 }
@@ -160,6 +160,7 @@ test("makeClient() gives each job its statuses, its words, and its table", async
 
 const [nft4, nft6] = ["/r/nft4 (nft, ipv4, table nat)", "/s/nft6 (nft, ipv6, table nat)"];
 const late = "did not end within the deadline; run it by hand to see what it waits for";
+const noFork = "fork system call failed: Resource temporarily unavailable";
 const ends: [when: string, result: Partial<ExecResult>, problem: string][] = [
   [
     "it is too late",
@@ -179,6 +180,26 @@ const ends: [when: string, result: Partial<ExecResult>, problem: string][] = [
     "the netns is gone",
     { exitCode: 1, outputs: ["", "nsenter: no\nmore"] },
     "entering the netns failed with exit status 1: nsenter: no",
+  ],
+  [
+    "Node cannot start it",
+    { exitCode: undefined, startError: "spawnSync /bin/timeout EAGAIN", outputs: [""] },
+    "a process could not be started: spawnSync /bin/timeout EAGAIN",
+  ],
+  [
+    "timeout cannot start the rest",
+    { exitCode: 125, outputs: ["", `timeout: ${noFork}\n`] },
+    `a process could not be started: timeout: ${noFork}`,
+  ],
+  [
+    "the shell cannot start one of two jobs",
+    { exitCode: 2, outputs: ["", "", "", "sluice: 8: Cannot fork\n", ""] },
+    "a process could not be started: sluice: 8: Cannot fork",
+  ],
+  [
+    "the part that runs one of two jobs was ended",
+    { exitCode: 0, outputs: ["1 0 0\n"] },
+    `${nft4} was killed`,
   ],
   [
     "it is silent",
@@ -219,5 +240,21 @@ test("BatchError knows which texts had been loaded by then", async () => {
   const error = await client(netns, [write, second, third], 1_000).catch(
     (thrown: unknown) => thrown,
   );
-  expect(error instanceof BatchError && [error.timedOut, error.restored]).toEqual([true, [second]]);
+  expect(error instanceof BatchError && [error.isPassing, error.restored]).toEqual([
+    true,
+    [second],
+  ]);
+});
+
+test("makeClient() does not take a shell that cannot fork for one that may not hide files", async () => {
+  const results = [{ exitCode: 2, outputs: ["", "sluice: 8: Cannot fork\n"] }];
+  const { asked, error } = await batch(netns, [write], { mask: ["/etc/nsswitch.conf"], results });
+  expect(error).toBe("BatchError: a process could not be started: sluice: 8: Cannot fork");
+  expect(asked).toHaveLength(1);
+});
+
+test.each([0, -1, Number.NaN])("makeClient() starts nothing when %d ms are left", async (left) => {
+  const { asked, error } = await batch(netns, [write], { left });
+  expect(error).toBe("BatchError: the time was over before the tools were started");
+  expect(asked).toEqual([]);
 });

@@ -1,9 +1,10 @@
 // CNI_NETNS that is missing, no netns, or the plugin's own: ADD and CHECK say so before anything runs; DEL passes.
-import { mkdtempSync, rmSync, statfsSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, statfsSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execaSync } from "execa";
 import { describe, expect } from "vitest";
+import { node, root } from "../lab/plugin.ts";
 import { complete, ownLines, save } from "../lab/states.ts";
 import { type Attachment, kernelState, test as level, logLine, named, stateConf } from "./level.ts";
 
@@ -41,6 +42,14 @@ function absent(name: string, path: string, error: string): Wrong {
   return { name, path, code: 3, msg: `CNI_NETNS ${path} cannot be opened`, details };
 }
 
+// Whether the pod is there is not known: not code 3, which tells the runtime to clean nothing up.
+function unopened(name: string, path: string, error: string): Wrong {
+  const advice =
+    "whether the pod is there is not known; see the path's links and rights, and what SELinux denies";
+  const details = `${error}, open '${path}'; ${advice}`;
+  return { name, path, code: 102, msg: `CNI_NETNS ${path} cannot be opened`, details };
+}
+
 function noNetns(name: string, path: string, details: string): Wrong {
   return { name, path, code: 102, msg: `CNI_NETNS ${path} is not a network namespace`, details };
 }
@@ -50,7 +59,8 @@ const wrongs: readonly Wrong[] = [
   absent("nothing, below a file", "@/file/net", "ENOTDIR: not a directory"),
   absent("a process that is gone", "/proc/4194305/ns/net", "ENOENT: no such file or directory"),
   absent("a link to nothing", "@/dangling", "ENOENT: no such file or directory"),
-  absent("a link to itself", "@/loop", "ELOOP: too many symbolic links encountered"),
+  unopened("a link to itself", "@/loop", "ELOOP: too many symbolic links encountered"),
+  unopened("a path that is too long", `/${"x".repeat(4_096)}`, "ENAMETOOLONG: name too long"),
   noNetns("a regular file", "@/file", "unknown FS magic #"),
   noNetns("a link to a regular file", "@/link", "unknown FS magic #"),
   noNetns("a directory", "@", "unknown FS magic #"),
@@ -194,3 +204,23 @@ function errorOf({ code, msg, details }: Wrong, directory: string): string {
 function magicOf(directory: string): string {
   return directory === "" ? "" : statfsSync(directory).type.toString(16);
 }
+
+// In a process of its own, which takes all descriptors that it may have, or another user's rights.
+test.for([
+  ["descriptors are short", "for (;;) try { openSync('/dev/null'); } catch { break; }", 11],
+  ["others may not look there", "process.setuid(65534);", 102],
+] as const)(
+  "openNetns() does not take the pod for gone when %s",
+  ([, before, code], { attachment, directory }) => {
+    const closed = join(directory, "closed");
+    mkdirSync(closed, { mode: 0o700 });
+    const path = code === 11 ? attachment.netns.path : join(closed, "netns");
+    const script = `
+      const { openSync } = await import("node:fs");
+      const { openNetns } = await import("./src/netns/path.ts");
+      ${before}
+      try { openNetns(${JSON.stringify(path)}, false); } catch (error) { process.exitCode = error.code; }`;
+    const argv = ["--nofile=64", node, "--input-type=module", "--eval", script];
+    expect(execaSync("prlimit", argv, { cwd: root, reject: false }).exitCode).toBe(code);
+  },
+);

@@ -1,0 +1,39 @@
+// One child: with no time left it is not started, and with a little it is ended.
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { exec } from "../../src/netns/exec.ts";
+
+const ended = { exitCode: undefined, timedOut: true, startError: "", outputs: ["", "", ""] };
+
+test.each([0, -0, -5, Number.NaN])(
+  "exec() starts nothing when %d ms are left",
+  async (timeoutMs) => {
+    const dir = mkdtempSync(join(tmpdir(), "slc-exec-"));
+    onTestFinished(() => rmSync(dir, { recursive: true }));
+    const argv = ["/bin/touch", join(dir, "trace")] as const;
+    expect(await exec({ argv, env: {}, outputs: 3, timeoutMs })).toEqual(ended);
+    expect(existsSync(join(dir, "trace"))).toBe(false);
+  },
+);
+
+test("exec() ends a child that takes longer than a part of a millisecond", async () => {
+  const argv = ["/bin/sleep", "60"] as const;
+  expect(await exec({ argv, env: {}, outputs: 3, timeoutMs: 0.4 })).toEqual(ended);
+});
+
+test("exec() says why a program cannot be started", async () => {
+  const argv = ["/nonexistent"] as const;
+  const { exitCode, timedOut, startError } = await exec({
+    argv,
+    env: {},
+    outputs: 2,
+    timeoutMs: 9_000,
+  });
+  expect({ exitCode, timedOut, startError }).toEqual({
+    exitCode: undefined,
+    timedOut: false,
+    startError: "spawnSync /nonexistent ENOENT",
+  });
+});
