@@ -10,6 +10,9 @@ export const seed = Number(SLUICE_FUZZ_SEED);
 /** How long the whole level may try, in seconds: what one property gets is a part of it. */
 export const seconds = Number(SLUICE_FUZZ_SECONDS);
 
+/** How often each property was tried is of interest where somebody asked for it. */
+const isLong = process.env["SLUICE_FUZZ_SECONDS"] !== undefined;
+
 /** A failing property goes on for so long, to find a shorter counterexample. */
 const shrinkingMs = 20_000;
 
@@ -33,7 +36,10 @@ export async function holds<Given>(
   const interruptAfterTimeLimit = part * seconds * 1_000;
   const found = await fc.check(property, { ...whole, interruptAfterTimeLimit });
   // No run at all would prove nothing; a busy machine may have had time for a few only.
-  if (!found.failed && found.numRuns > 0) return;
+  if (!found.failed && found.numRuns > 0) {
+    if (isLong) process.stdout.write(`${found.numRuns} runs\n`);
+    return;
+  }
   const path = found.counterexamplePath ?? "0";
   await fc.assert(property, { seed, path, interruptAfterTimeLimit: shrinkingMs });
   throw new Error(`a run failed and did not fail again: ${fc.defaultReportMessage(found) ?? ""}`);
