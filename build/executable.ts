@@ -5,6 +5,7 @@ import { chmod, copyFile, mkdtemp, rename, rm, writeFile } from "node:fs/promise
 import { dirname, join } from "node:path";
 import { execa } from "execa";
 import { bundlePart, compilePart } from "./api-part.ts";
+import { filterEnvironment } from "./entry.ts";
 import { partName } from "./part-loader.ts";
 import { withAssets } from "./sea-blob.ts";
 import { makeBlob, pinnedNode } from "./snapshot.ts";
@@ -61,6 +62,7 @@ async function putIn(work: string, name: string, blob: Buffer): Promise<string> 
     [executable, "NODE_SEA_BLOB", `${executable}.blob`, "--sentinel-fuse", fuse],
     { preferLocal: true },
   );
+  await filterEnvironment(executable, work);
   await chmod(executable, 0o755);
   return executable;
 }

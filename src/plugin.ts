@@ -1,12 +1,16 @@
 // The CNI plugin's executable: environment and stdin in, one JSON document on stdout and an exit status out.
 // Run by Node as a bundle, or started from a snapshot in which all of this has been loaded and run once (warm.ts).
+import { Writable } from "node:stream";
 import { setTimeout } from "node:timers/promises";
 import { startupSnapshot } from "node:v8";
 import { openStore } from "./attachment/store.ts";
 import { monotonicMs } from "./clock.ts";
-import { run } from "./command/run.ts";
+import { renderError } from "./cni/error.ts";
+import { currentVersion } from "./cni/version.ts";
+import { toCniError } from "./command/failure.ts";
+import { type Output, run } from "./command/run.ts";
 import type { Deps } from "./deps.ts";
-import { openLog } from "./log.ts";
+import { openLog, redact } from "./log.ts";
 import { exec } from "./netns/exec.ts";
 import { nssMasker, programFinder, searchPath } from "./netns/host.ts";
 import { closeNetns, openNetns } from "./netns/path.ts";
@@ -14,20 +18,43 @@ import { readStdin, writeAll } from "./stdio.ts";
 import { warmUp } from "./warm.ts";
 
 async function main(): Promise<void> {
-  hideStreams();
-  const { exitCode, stdout, stderr } = await run({ env: process.env, readStdin }, makeDeps());
-  if (stderr !== "") writeAll(2, stderr);
-  writeAll(1, stdout);
-  // All is written; there is nothing to wait for that a runtime should wait for.
+  keepNodeQuiet();
+  process.on("uncaughtException", (thrown) => answer(unforeseen(thrown)));
+  answer(await run({ env: process.env, readStdin }, makeDeps()));
+}
+
+// Node must neither say nor end anything by itself: stdout is the answer's, and a warning is no failure. What it warns of is
+// for whoever writes a program, so nobody is told. Its streams lead nowhere: to make them when they are first looked at,
+// as execa does for each pipe beyond the third, costs a millisecond, and what Node writes to them is no log line.
+function keepNodeQuiet(): void {
+  for (const name of ["stdout", "stderr"]) Object.defineProperty(process, name, { value: nowhere });
+  Object.defineProperty(process, "stdin", { value: undefined });
+  process.removeAllListeners("warning");
+  // Under options for debugging, a deprecation would be thrown.
+  process.noDeprecation = true;
+}
+
+const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+
+// The end of the call, at once: all is written then, and there is nothing to wait for that a runtime should wait for.
+function answer({ exitCode, stdout, stderr }: Output): never {
+  try {
+    if (stderr !== "") writeAll(2, stderr);
+    writeAll(1, stdout);
+  } catch (thrown) {
+    // Full, or closed by the runtime: there is no other place for an answer, and an ADD that was not heard has failed.
+    const log = openLog({ level: "info", file: "" });
+    log.error({ err: thrown }, "the answer could not be written");
+    process.exit(1);
+  }
   process.exit(exitCode);
 }
 
-// Node makes process.stdin and its like when they are first looked at, and execa looks at them for each pipe beyond the
-// third: a millisecond for what nobody uses.
-function hideStreams(): void {
-  for (const name of ["stdin", "stdout", "stderr"]) {
-    Object.defineProperty(process, name, { value: undefined });
-  }
+// What no command foresees is caught in command/run.ts; this was thrown outside of any, by a socket's event for example.
+function unforeseen(thrown: Error): Output {
+  openLog({ level: "info", file: "" }).error({ err: thrown }, "an error outside of the command");
+  const stdout = redact(renderError(toCniError(thrown, "this call"), currentVersion));
+  return { exitCode: 1, stdout, stderr: "" };
 }
 
 // At run time, also from a snapshot: nothing of the machine that built it may be in here.

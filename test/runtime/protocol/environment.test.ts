@@ -1,7 +1,8 @@
 // The process as runtimes start it: with variables, descriptors and a umask of their own, or without.
-import { readdirSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
+import { node } from "../../lab/plugin.ts";
 import { savedNat } from "../../lab/pod-nat.ts";
 import { failure, forms, linesOf, type Program, prevResult, type Scene, test } from "./scene.ts";
 
@@ -36,6 +37,98 @@ test.concurrent.for(variables)(
     expect([exitCode, stdout]).toEqual([0, result]);
     expect(linesOf(stderr).at(-1)).toMatchObject({ command: "ADD", msg: "done" });
     expect(savedNat(scene.pod)).toContain("PROXY_INIT_OUTPUT");
+  },
+);
+
+/** Names that the pinned Node has in it, those that it acts on among them, and what its libraries act on. */
+function namesOfNode(): string[] {
+  const own = readFileSync(node, "latin1").match(/\bNODE_[A-Z][A-Z0-9_]+/g) ?? [];
+  const proxies = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"];
+  const libraries = [
+    ...["OPENSSL_CONF", "OPENSSL_CONF_INCLUDE", "OPENSSL_MODULES", "OPENSSL_ENGINES"],
+    ...["SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE", "ICU_DATA", "ICU_TIMEZONE_FILES_DIR"],
+    ...["UV_THREADPOOL_SIZE", "UV_USE_IO_URING", "FORCE_COLOR", "NO_COLOR", "TZ", "LC_ALL"],
+    ...["WATCH_REPORT_DEPENDENCIES", "JEST_WORKER_ID", "UNDICI_NO_WASM_SIMD", "TERM", "HOME"],
+  ];
+  const lower = proxies.map((name) => name.toLowerCase());
+  return [...new Set([...own, ...proxies, ...lower, ...libraries])];
+}
+
+const verbs = ["VERSION", "STATUS", "ADD", "CHECK", "GC", "DEL", "FOO", ""];
+
+/** What each verb answers and logs, of a good conf and of one that is none, and which files are there in the end. */
+async function allAnswers(scene: Scene, env: Readonly<Record<string, string>>): Promise<unknown> {
+  const answers: unknown[] = [];
+  for (const verb of verbs) {
+    for (const stdin of [scene.conf(), "{"]) {
+      const { exitCode, stdout, stderr } = await scene.call(verb, stdin, { env });
+      const said = verb === "" ? stderr : linesOf(stderr).map(({ msg, level }) => [level, msg]);
+      answers.push([verb, exitCode, stdout, said]);
+    }
+  }
+  return { answers, files: Object.keys(modesIn(scene)) };
+}
+
+test("no variable of Node's or its libraries' changes anything, in no verb", async ({ scene }) => {
+  const names = namesOfNode();
+  expect(names).toEqual(expect.arrayContaining(["NODE_OPTIONS", "NODE_USE_SYSTEM_CA"]));
+  const clean = await allAnswers(scene, {});
+  const made = join(scene.dir, "made");
+  for (const value of ["1", "0", "", "3", "x", "/nonexistent", made, "--no-such-option"]) {
+    const env = Object.fromEntries(names.map((name) => [name, value]));
+    expect([value, await allAnswers(scene, env)]).toEqual([value, clean]);
+  }
+});
+
+const fewFiles = {
+  cniVersion: "1.1.0",
+  code: 11,
+  msg: "the process may open too few files at once: Node needs 32 to start, an ADD 64",
+  details: "raise the limit of open files (LimitNOFILE, ulimit -n) of the container runtime",
+};
+
+test.concurrent.for(["4", "8", "12", "20", "31"])(
+  "it is said that Node cannot start when %s descriptors are allowed",
+  async (few, { scene }) => {
+    const program = throughBash(`ulimit -n ${few}; exec "$@"`);
+    for (const verb of ["ADD", "DEL", "VERSION"]) {
+      const { exitCode, stdout, stderr } = await scene.call(verb, scene.conf(), { program });
+      expect([exitCode, stdout, stderr]).toEqual([1, JSON.stringify(fewFiles), ""]);
+    }
+  },
+);
+
+test.concurrent.for(["32", "40"])(
+  "each verb answers when only %s descriptors are allowed",
+  async (few, { scene }) => {
+    const program = throughBash(`ulimit -n ${few}; exec "$@"`);
+    for (const verb of verbs) {
+      const { exitCode, stdout } = await scene.call(verb, scene.conf(), { program });
+      expect([0, 1]).toContain(exitCode);
+      if (stdout !== "") expect(JSON.parse(stdout)).toMatchObject({ cniVersion: "1.1.0" });
+    }
+  },
+);
+
+const unheard: [when: string, script: string, status: number, said: string[]][] = [
+  ["is full", 'exec "$@" >/dev/full', 1, ["the answer could not be written"]],
+  [
+    "has no reader",
+    'exec 3> >(exec true); wait $!; exec "$@" >&3',
+    1,
+    ["the answer could not be written"],
+  ],
+  ["is closed", 'exec "$@" >&-', 0, []],
+  ["is closed like all others", 'exec "$@" <&- >&- 2>&-', 0, []],
+];
+
+test.concurrent.for(unheard)(
+  "the plugin ends as it should when stdout %s",
+  async ([, script, status, said], { scene }) => {
+    const program = throughBash(script);
+    const { exitCode, stdout, stderr } = await scene.call("VERSION", "", { program });
+    expect([exitCode, stdout]).toEqual([status, ""]);
+    expect(linesOf(stderr).map(({ msg }) => msg)).toEqual(said);
   },
 );
 
@@ -134,5 +227,6 @@ function modesIn({ dir }: Scene): object {
 }
 
 function throughBash(script: string): Program {
-  return ["bash", "-c", script, "bash", ...forms.executable];
+  // Where its stdin is a socket, bash takes itself for a remote shell, and reads its user's file.
+  return ["bash", "--norc", "-c", script, "bash", ...forms.executable];
 }

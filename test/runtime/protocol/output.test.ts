@@ -1,4 +1,6 @@
 // stdout is one JSON document or nothing: what the tools print, and what Node would, never gets there.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect } from "vitest";
 import { makeFakePath } from "./fake-path.ts";
 import { forms, linesOf, linkerd, type Program, prevResult, type Scene, test } from "./scene.ts";
@@ -61,6 +63,36 @@ describe.for(Object.entries(forms))("the %s", ([form, program]) => {
     expect(lines.pop()).toBe(JSON.stringify(prevResult));
     expect(linesOf(lines.join("\n")).at(-1)).toMatchObject({ command: "ADD", msg: "done" });
   });
+});
+
+/** Loaded before the bundle by Node's own option: warnings and an error of Node's kind, once the plugin runs. */
+const hook = `process.nextTick(() => {
+  process.emitWarning("odd");
+  process.emitWarning("old", "DeprecationWarning", "DEP9999");
+});`;
+
+const bothered: [
+  when: string,
+  options: readonly string[],
+  env: Readonly<Record<string, string>>,
+][] = [
+  ["warns", [], {}],
+  ["warns with traces", ["--trace-warnings", "--trace-deprecation"], {}],
+  ["throws deprecations", ["--throw-deprecation"], {}],
+  ["is asked to debug itself", [], { NODE_DEBUG: "*", NODE_TLS_REJECT_UNAUTHORIZED: "0" }],
+];
+
+test.for(bothered)("the bundle does its work when Node %s", async ([, options, env], { scene }) => {
+  const file = join(scene.dir, "hook.cjs");
+  writeFileSync(file, hook);
+  const [first, ...rest] = forms.bundle;
+  const program: Program = [first, ...options, "--require", file, ...rest];
+  for (const [verb, input, stdout] of callsIn(scene)) {
+    const answer = await scene.call(verb, input, { program, env });
+    expect(answer.stdout).toMatch(stdout);
+    // What Node says of its own start comes before any of the bundle.
+    if (env["NODE_DEBUG"] === undefined) linesOf(answer.stderr);
+  }
 });
 
 type Row = readonly [verb: string, stdin: object | string, stdout: RegExp];
