@@ -30,7 +30,10 @@ export default defineConfig({
     projects: [
       level(
         "pure",
-        ["test/{cni,mesh,redirect,netfilter,attachment,kube,command,docs,build}/**/*.test.ts"],
+        [
+          "test/*.test.ts",
+          "test/{cni,mesh,redirect,netfilter,attachment,kube,command,docs,build}/**/*.test.ts",
+        ],
         false,
       ),
       // One file after another: their time is shared out, and the executable's properties start many processes.

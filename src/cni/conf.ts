@@ -1,5 +1,6 @@
 // The part of the plugin conf that the protocol defines, decoded from stdin. Our own keys (mesh/conf.ts) come later.
 import { CniError, errorCode } from "./error.ts";
+import { parseJson } from "./json.ts";
 import { rawMember } from "./raw-json.ts";
 import { namePattern } from "./request.ts";
 import { impliedVersion } from "./version.ts";
@@ -17,7 +18,7 @@ export type NetworkConf = {
 
 /**
  * Decodes stdin.
- * @throws CniError 6 when it is no JSON object of the right types, 7 without a usable network name
+ * @throws CniError 6 when it is no JSON object of the right types, or is nested too deeply, 7 without a usable network name
  * (order and texts of the reference library's skel).
  */
 export function parseNetworkConf(stdin: string): NetworkConf {
@@ -53,7 +54,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
 function parseObject(stdin: string): JsonObject {
   let value: unknown;
   try {
-    value = JSON.parse(stdin);
+    value = parseJson(stdin);
   } catch (cause) {
     throw undecodable(unmarshalling, cause instanceof Error ? cause.message : String(cause));
   }

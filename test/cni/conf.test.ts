@@ -56,6 +56,11 @@ const refused: [when: string, stdin: string, error: Thrown][] = [
   ["the name is null", '{"name":null}', noName],
   ["the name is a path", '{"name":"../x"}', badName("../x")],
   ["the name has a comma", '{"name":"a,b"}', badName("a,b")],
+  [
+    "prevResult is nested 6,000 deep",
+    `{"name":"n","prevResult":${"[".repeat(6_000)}${"]".repeat(6_000)}}`,
+    undecodable("the JSON is nested to more than 100 levels"),
+  ],
   ["there is nothing", "", undecodable("Unexpected end of JSON input")],
 ];
 
