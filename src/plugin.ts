@@ -14,6 +14,7 @@ import { openLog, redact } from "./log.ts";
 import { exec } from "./netns/exec.ts";
 import { nssMasker, programFinder, searchPath } from "./netns/host.ts";
 import { closeNetns, openNetns } from "./netns/path.ts";
+import { lacksCapability } from "./netns/rights.ts";
 import { readStdin, writeAll } from "./stdio.ts";
 import { warmUp } from "./warm.ts";
 
@@ -79,6 +80,7 @@ function makeDeps(): Deps {
     find: programFinder(path),
     path,
     nssMask: nssMasker(),
+    lacks: lacksCapability,
     openNetns,
     closeNetns,
     openStore,

@@ -4,7 +4,9 @@ import { monotonicMs } from "../clock.ts";
 import type { ExecResult } from "../netns/exec.ts";
 import type { Host } from "../netns/host.ts";
 import type { Netns } from "../netns/path.ts";
+import type { Capability } from "../netns/rights.ts";
 import { readStartFailure, type StartFailure } from "../netns/start-failure.ts";
+import { lackedWords } from "./failure.ts";
 import type { Backend, Family } from "./table.ts";
 import type { Tools } from "./toolbox.ts";
 
@@ -80,9 +82,20 @@ export function makeClient(host: Host): Client {
     const outcomes = readOutcomes(ordered, isRefused ? await again() : first);
     const told = isRefused ? { unmasked: true as const } : {};
     return jobs.flatMap((job) =>
-      outcomes.filter((outcome) => outcome.job === job).map((outcome) => ({ ...outcome, ...told })),
+      outcomes
+        .filter((outcome) => outcome.job === job)
+        .map((outcome) => ({ ...outcome, stderr: messagesOf(outcome, host), ...told })),
     );
   };
+}
+
+// legacy says that there is no such table where it has no right to ask for one.
+function messagesOf({ job, restoreStatus, saveStatus, stderr }: Outcome, host: Host): string {
+  if (restoreStatus === 0 && saveStatus === 0) return stderr;
+  const needed: Capability[] = ["CAP_NET_ADMIN"];
+  if (job.backend === "legacy") needed.push("CAP_NET_RAW");
+  const lacked = needed.filter((capability) => host.lacks?.(capability) === true);
+  return lacked.length === 0 ? stderr : `${stderr}\n${lackedWords} ${lacked.join(" and ")}`;
 }
 
 type Batch = {

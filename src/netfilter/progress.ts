@@ -102,7 +102,7 @@ function failureOf(outcome: Outcome, table: Table | Error, fresh: boolean): Fail
   }
   if (restoreStatus === 0) return undefined;
   if (fresh && holdsAny(table, ownNames(outcome.job.restore))) return undefined;
-  const failure = { ...readFailure(restoreStatus, stderr), ...where };
+  const failure = { ...readFailure(restoreStatus, stderr, outcome.job.restore), ...where };
   return isOutdated(outcome) ? { ...failure, kind: "transient", advice: outdatedAdvice } : failure;
 }
 
@@ -110,14 +110,17 @@ function failureOf(outcome: Outcome, table: Table | Error, fresh: boolean): Fail
 // legacy gives only the line; what the kernel has against a rule it blames on COMMIT.
 function isOutdated({ job, restoreStatus, stderr }: Outcome): boolean {
   if (restoreStatus === 0) return false;
-  const line = Number(/^\S*tables-restore: line (\d+) failed$/m.exec(stderr)?.[1] ?? Infinity);
+  const line = Number(failedLine.exec(stderr)?.[1] ?? Infinity);
   const commit = job.restore.split("\n").indexOf("COMMIT") + 1;
   return line < commit || outdated.test(stderr);
 }
 
+const failedLine =
+  /^\S*tables-restore: line (\d+) failed(?:: No chain\/target\/match by that name\.)?$/m;
+
 const outdated = new RegExp(
   [
-    "failed: (?:Chain already exists|Bad rule|No chain/target/match by that name)",
+    "failed: (?:Chain already exists|Bad rule)",
     ...ownChains.map((name) => `Couldn't load target .${name}'|Chain '${name}' does not exist`),
   ].join("|"),
 );

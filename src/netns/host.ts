@@ -2,6 +2,7 @@
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { delimiter } from "node:path";
 import type { Exec } from "./exec.ts";
+import type { Capability } from "./rights.ts";
 
 /** Gives the absolute path of a program, or undefined. */
 export type FindProgram = (name: string) => string | undefined;
@@ -14,6 +15,8 @@ export type Host = {
   readonly path: string;
   /** Files that children must not see when they look up users: see nssMask. */
   readonly nssMask: () => readonly string[];
+  /** True for a right that children run without; not there where nobody looks. */
+  readonly lacks?: (capability: Capability) => boolean;
 };
 
 /** Where programs are looked for after PATH: runtimes' own PATH often lacks sbin, and may be empty. */

@@ -27,8 +27,8 @@ const namespaceMagic = 0x6e73_6673;
 
 /**
  * Opens the netns at `path`.
- * @throws CniError 3 when nothing is there, 102 when it is no netns or may not be opened, 11 when it cannot be for the
- * moment, 8 when it is the plugin's own (the node's) and the caller did not say that this is meant: rules there would cut
+ * @throws CniError 3 when nothing is there, 11 or 5 when it cannot be opened although it may be there, 102 when it is no
+ * netns, 8 when it is the plugin's own (the node's) and the caller did not say that this is meant: rules there would cut
  * the node off.
  */
 export function openNetns(path: string, allowOwn: boolean): Netns {
@@ -96,7 +96,7 @@ function readOpenFailure(cause: unknown): Pick<CniError, "code"> & { readonly ad
     };
   }
   return {
-    code: errorCode.netnsUnusable,
+    code: errorCode.ioFailure,
     advice:
       "whether the pod is there is not known; see the path's links and rights, and what SELinux denies",
   };

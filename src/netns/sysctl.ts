@@ -64,9 +64,17 @@ function problemOf(result: ExecResult): Pick<CniError, "code"> & { readonly prob
     return { code: tryAgainLater, problem: "the program was killed; try again" };
   }
   const said = startError || stderr.trim() || `exit status ${exitCode}`;
-  return { code: netnsUnusable, problem: `${said}; is nf_conntrack loaded?` };
+  return { code: netnsUnusable, problem: `${said}; ${adviceFor(said)}` };
 }
 
 function pathOf(name: string): string {
   return `/proc/sys/${name.replaceAll(".", "/")}`;
+}
+
+function adviceFor(said: string): string {
+  if (/permission denied|operation not permitted/i.test(said)) {
+    return "root with CAP_NET_ADMIN is needed; with SELinux, look for a denial";
+  }
+  if (/read-only file system/i.test(said)) return "/proc/sys must be writable for the runtime";
+  return "is nf_conntrack loaded?";
 }

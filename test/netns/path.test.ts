@@ -47,7 +47,7 @@ function unopened(name: string, path: string, error: string): Wrong {
   const advice =
     "whether the pod is there is not known; see the path's links and rights, and what SELinux denies";
   const details = `${error}, open '${path}'; ${advice}`;
-  return { name, path, code: 102, msg: `CNI_NETNS ${path} cannot be opened`, details };
+  return { name, path, code: 5, msg: `CNI_NETNS ${path} cannot be opened`, details };
 }
 
 function noNetns(name: string, path: string, details: string): Wrong {
@@ -208,7 +208,7 @@ function magicOf(directory: string): string {
 // In a process of its own, which takes all descriptors that it may have, or another user's rights.
 test.for([
   ["descriptors are short", "for (;;) try { openSync('/dev/null'); } catch { break; }", 11],
-  ["others may not look there", "process.setuid(65534);", 102],
+  ["others may not look there", "process.setuid(65534);", 5],
 ] as const)(
   "openNetns() does not take the pod for gone when %s",
   ([, before, code], { attachment, directory }) => {

@@ -10,6 +10,14 @@ export const advice = {
   noNat:
     "the kernel has no nat table for this backend: modprobe iptable_nat (ip6table_nat), or use nft",
   root: "root with CAP_NET_ADMIN is needed; with SELinux, look for a denial",
+  noNftNat:
+    "the kernel's nf_tables lacks nat: modprobe nft_chain_nat (nft_chain_nat_ipv4, nft_chain_nat_ipv6 before Linux 5.1), or set iptables-mode to legacy",
+  noFamily:
+    "the kernel's nf_tables lacks this family: modprobe nf_tables (nf_tables_ipv4, nf_tables_ipv6 before Linux 4.17), or set iptables-mode to legacy",
+  memory:
+    "memory or descriptors are short for the kernel or in the runtime's cgroup; try again, and see memory.max",
+  userNamespace:
+    "the kernel refuses a rule that it knows: most likely the netns belongs to another user namespace (hostUsers: false, a rootless runtime), where xt_owner cannot be used",
   none: "see the tool's message; nothing of ours is left half-way",
   install: "install iptables 1.8 or later, or set linkerd.iptables-mode to what is there",
   cannotRun: "the program cannot be run: install iptables",

@@ -32,7 +32,61 @@ iptables-nft-restore v1.8.7 (nf_tables): \nline 6: RULE_APPEND failed (No such f
   chain: "PROXY_INIT_OUTPUT",
 });
 
+/** nft's words for a step that the kernel refuses. */
+const step = (what: string, why: string, row: Partial<Row>): Row => {
+  const [, chain = ""] = /^chain (.*)/.exec(what.split(": ")[1] ?? "") ?? [];
+  const said = `line 2: ${what.replace(":", ` failed (${why}):`)}`;
+  return {
+    name: `${what}: ${why}`,
+    backend: "nft",
+    words: { stderr: `iptables-nft-restore v1.8.9 (nf_tables): \n${said}\n`, exitCode: 4 },
+    said,
+    advice: advice.none,
+    ...(chain === "" ? {} : { chain }),
+    ...row,
+  };
+};
+const passing = { code: 11, tries: 8 };
+
 const rows: readonly Row[] = [
+  step("CHAIN_ADD: chain OUTPUT", "No such file or directory", { advice: advice.noNftNat }),
+  step("CHAIN_ADD: chain OUTPUT", "Operation not supported", { advice: advice.noNftNat }),
+  step("CHAIN_USER_ADD: chain PROXY_INIT_OUTPUT", "No such file or directory", {
+    advice: advice.noNftNat,
+  }),
+  step("CHAIN_USER_ADD: chain PROXY_INIT_OUTPUT", "Operation not supported", {
+    advice: advice.noNftNat,
+  }),
+  step("TABLE_ADD: table nat", "Operation not supported", { advice: advice.noFamily }),
+  step("TABLE_ADD: table nat", "No such file or directory", { advice: advice.noFamily }),
+  step("CHAIN_ADD: chain OUTPUT", "Cannot allocate memory", { advice: advice.memory, ...passing }),
+  step("TABLE_ADD: table nat", "No buffer space available", { advice: advice.memory, ...passing }),
+  step("CHAIN_USER_ADD: chain PROXY_INIT_OUTPUT", "Device or resource busy", {
+    advice: advice.lock,
+    ...passing,
+  }),
+  step("CHAIN_ADD: chain OUTPUT", "Resource temporarily unavailable", {
+    advice: advice.lock,
+    ...passing,
+  }),
+  {
+    name: "legacy has no memory",
+    backend: "legacy",
+    words: { stderr: "iptables-restore: line 9 failed: Memory allocation problem.\n", exitCode: 1 },
+    said: "iptables-restore: line 9 failed: Memory allocation problem.",
+    advice: advice.memory,
+    ...passing,
+  },
+  {
+    name: "legacy lacks a match, which it says of the line with COMMIT",
+    backend: "legacy",
+    words: {
+      stderr: "iptables-restore: line 14 failed: No chain/target/match by that name.\n",
+      exitCode: 1,
+    },
+    said: "iptables-restore: line 14 failed: No chain/target/match by that name.",
+    advice: advice.modules,
+  },
   {
     name: "nft is there and the kernel has no nf_tables (C23)",
     backend: "nft",
