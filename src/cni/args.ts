@@ -15,6 +15,11 @@ export function parseArgs(args: string): ReadonlyMap<string, string> {
   return new Map(pairs);
 }
 
+/** True where the runtime named the pod, not only half of it. */
+export function isNamed({ namespace, name }: PodName): boolean {
+  return namespace !== "" && name !== "";
+}
+
 /** The pod named in CNI_ARGS by containerd, CRI-O or podman. */
 export function podName(args: ReadonlyMap<string, string>): PodName {
   return {

@@ -4,23 +4,27 @@
 const blank = /[ \t\n\r]*/y;
 const scalar = /[^,\]}\s]+/y;
 
-/**
- * The text of the last member called `key` of the object in `json` (the one that JSON.parse takes), or undefined.
- * `json` must be valid JSON with an object at the top.
- */
-export function rawMember(json: string, key: string): string | undefined {
-  let found: string | undefined;
+/** One member of an object: its key as it is meant, and the texts of key and value as they are written. */
+export type RawMember = { readonly key: string; readonly keyText: string; readonly text: string };
+
+/** All members of the object in `json`, in order. `json` must be valid JSON with an object at the top. */
+export function rawMembers(json: string): RawMember[] {
+  const members: RawMember[] = [];
   let at = skip(blank, json, json.indexOf("{") + 1);
   while (json[at] === '"') {
-    const nameEnd = stringEnd(json, at);
-    const name: unknown = JSON.parse(json.slice(at, nameEnd));
-    const start = skip(blank, json, skip(blank, json, nameEnd) + 1);
+    const keyText = json.slice(at, stringEnd(json, at));
+    const start = skip(blank, json, skip(blank, json, at + keyText.length) + 1);
     const end = valueEnd(json, start);
-    if (name === key) found = json.slice(start, end);
+    members.push({ key: String(JSON.parse(keyText)), keyText, text: json.slice(start, end) });
     at = skip(blank, json, end);
     if (json[at] === ",") at = skip(blank, json, at + 1);
   }
-  return found;
+  return members;
+}
+
+/** The text of the last member called `key` (the one that JSON.parse takes), or undefined. */
+export function rawMember(json: string, key: string): string | undefined {
+  return rawMembers(json).findLast((member) => member.key === key)?.text;
 }
 
 function valueEnd(json: string, start: number): number {

@@ -16,6 +16,11 @@ const sinceVersion: ReadonlyMap<string, string> = new Map([
   ["STATUS", "1.1.0"],
 ]);
 
+/** True for a spoken version whose results say of each address which IP version it is of. */
+export function hasIpVersion(version: string): boolean {
+  return !atLeast(version, "1.0.0");
+}
+
 /** VERSION's answer. */
 export function renderVersions(): string {
   return JSON.stringify({ cniVersion: currentVersion, supportedVersions });

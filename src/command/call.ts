@@ -1,7 +1,7 @@
 // One command under way: the request, the conf, and the world, as each flow needs them.
 import type { AttachmentKey } from "../attachment/record.ts";
 import type { Store } from "../attachment/store.ts";
-import { type PodName, parseArgs, podName } from "../cni/args.ts";
+import { isNamed, type PodName, parseArgs, podName } from "../cni/args.ts";
 import type { NetworkConf } from "../cni/conf.ts";
 import type { Request } from "../cni/request.ts";
 import type { Deps } from "../deps.ts";
@@ -17,6 +17,8 @@ export type Call = {
   readonly request: Request;
   readonly network: NetworkConf;
   readonly plugin: PluginConf;
+  /** What of the conf is not in `plugin`, because it cannot be read; a pod that is redirected fails for it. */
+  readonly confProblems: readonly string[];
   readonly pod: PodName;
   readonly deps: Deps;
   readonly store: Store;
@@ -40,7 +42,7 @@ export function keyOf({ request, network }: Call): AttachmentKey {
 
 /** How messages name what the call is about: the pod, or the container where the runtime names no pod. */
 export function subjectOf({ pod, request }: Call): string {
-  if (pod.namespace !== "") return `pod ${pod.namespace}/${pod.name}`;
+  if (isNamed(pod)) return `pod ${pod.namespace}/${pod.name}`;
   const id = request.containerId;
   return `container ${/^[0-9a-f]{64}$/.test(id) ? id.slice(0, 12) : id}`;
 }

@@ -1,14 +1,10 @@
 // What shall be redirected for the call's pod: the conf, then what the pod says, for the families that it has.
-import { CniError, errorCode } from "../cni/error.ts";
 import type { PrevResult } from "../cni/result.ts";
-import { applyAnnotations, type Refusal } from "../mesh/annotation.ts";
-import { oddities } from "../mesh/pod.ts";
-import { intentOfConf } from "../mesh/values.ts";
 import { readAddresses } from "../netns/addresses.ts";
 import type { Netns } from "../netns/path.ts";
 import { familiesOf, type Intent } from "../redirect/intent.ts";
-import { type Call, lookingOf, subjectOf } from "./call.ts";
-import { judgePod, type Verdict } from "./pod-facts.ts";
+import { type Call, lookingOf } from "./call.ts";
+import { wishFor } from "./wish.ts";
 
 /** The pod's intent, or why it has none. */
 export type Derived =
@@ -25,11 +21,9 @@ export async function deriveIntent(
   prevResult: PrevResult,
 ): Promise<Derived> {
   const { linkerd } = call.plugin;
-  // Values first: a conf that cannot be meant is reported before anything is asked.
-  const draft = intentOfConf(linkerd, ["ipv4"]);
-  const verdict = await judgePod(call);
-  if (verdict.kind === "skip") return verdict;
-  const intent = verdict.kind === "pod" ? applyPod(call, draft, verdict) : draft;
+  const wish = await wishFor(call);
+  if (wish.kind === "skip") return wish;
+  const { intent } = wish;
   const addresses =
     prevResult.addresses.length > 0
       ? prevResult.addresses
@@ -55,37 +49,4 @@ function warnOfGaps(call: Call, addresses: readonly string[], intent: Intent): v
     const subnets = all.map(({ text }) => text);
     call.log.warn({ subnets }, "all sources are excluded: what comes in passes the proxy by");
   }
-}
-
-function applyPod(call: Call, draft: Intent, verdict: Extract<Verdict, { kind: "pod" }>): Intent {
-  const { facts, apiServerPorts } = verdict;
-  const denied = deniedIn(call.plugin.sluice["deny-annotations"], call.pod.namespace);
-  const { intent, refusals, notes } = applyAnnotations(draft, facts, { denied, apiServerPorts });
-  if (refusals.length > 0) refuse(call, refusals);
-  const odd = facts.spec === undefined ? [] : oddities(facts.spec, intent.proxyUid);
-  for (const note of [...notes, ...odd]) call.log.warn({ pod: call.pod }, note);
-  return intent;
-}
-
-// Own keys only: "constructor" is a good name for a namespace.
-function deniedIn(
-  denials: Call["plugin"]["sluice"]["deny-annotations"],
-  namespace: string,
-): readonly string[] {
-  const key = Object.hasOwn(denials, namespace) ? namespace : "*";
-  return denials[key] ?? [];
-}
-
-// Rejected by default: a port that is proxied although its owner excluded it, or the other way round, is found late.
-function refuse(call: Call, refusals: readonly Refusal[]): void {
-  const problems = refusals.map(({ annotation, problem }) => `${annotation}: ${problem}`);
-  if (call.plugin.sluice["on-invalid-annotation"] === "warn") {
-    call.log.warn({ pod: call.pod, problems }, "annotations are passed over");
-    return;
-  }
-  throw new CniError(
-    errorCode.podUnreadable,
-    `${subjectOf(call)} has annotations that cannot be honoured: ${problems.join("; ").slice(0, 1_000)}`,
-    { details: "correct or remove them" },
-  );
 }

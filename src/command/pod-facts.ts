@@ -1,31 +1,35 @@
 // Is this attachment's pod to be redirected, and what does it say about how? From the runtime where it tells, else from the
 // API; and the API only for pods that may be meshed.
-import { parseArgs, podUid } from "../cni/args.ts";
+import { isNamed, parseArgs, podUid } from "../cni/args.ts";
 import { isJsonObject, member } from "../cni/conf.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import type { ApiPod } from "../kube/objects.ts";
 import type { KubeReader } from "../kube/reader.ts";
 import { UnansweredError } from "../kube/unanswered.ts";
-import { type Annotations, type PodFacts, skipReason } from "../mesh/pod.ts";
+import { type Annotations, isMarked, originOf, type PodFacts, skipReason } from "../mesh/pod.ts";
 import { apiServerPorts } from "../mesh/values.ts";
 import type { PortRange } from "../redirect/port.ts";
 import { type Call, subjectOf } from "./call.ts";
 
+/** What a pod says about its redirect. */
+export type PodWords = {
+  readonly facts: PodFacts;
+  /** Ports of the API server, for a pod of the control plane. */
+  readonly apiServerPorts: readonly PortRange[];
+};
+
 /** What becomes of the pod: redirected by the conf alone, redirected as it says, or left alone for a reason. */
 export type Verdict =
   | { readonly kind: "standalone" }
-  | {
-      readonly kind: "pod";
-      readonly facts: PodFacts;
-      readonly apiServerPorts: readonly PortRange[];
-    }
+  /** What the pod says is asked for later: it may take the API once more. */
+  | { readonly kind: "pod"; readonly words: () => Promise<PodWords> }
   | { readonly kind: "skip"; readonly reason: string };
 
 /** The capability by which containerd and CRI-O hand over a pod's annotations. */
 const annotationsCapability = "io.kubernetes.cri.pod-annotations";
 
 /**
- * Judges the attachment's pod.
+ * Judges the attachment's pod. No value of the conf is judged here, but for those that say how pods are known.
  * @throws CniError 11 or 103 when a pod that may be meshed cannot be read; 7 when the conf names no way to read it.
  */
 export async function judgePod(call: Call): Promise<Verdict> {
@@ -33,11 +37,13 @@ export async function judgePod(call: Call): Promise<Verdict> {
   if (source.kind === "conf") return { kind: "standalone" };
   const reason = skipByName(call);
   if (reason !== undefined) return { kind: "skip", reason };
-  // Read here, not where they are needed: they shall be found wrong at the first pod, and before anything is asked.
-  const ports = apiServerPorts(call.plugin.sluice);
-  return source.kind === "annotations"
-    ? judgeByAnnotations(call, source.annotations, ports)
-    : await judgeByApi(call, source.kubeconfig, ports);
+  if (source.kind === "annotations") return judgeByAnnotations(call, source.annotations);
+  if (isNamed(call.pod)) return await judgeByApi(call, source.kubeconfig);
+  // Without a name nobody can be asked; annotations, where they are sent, tell all the same.
+  const annotations = runtimeAnnotations(call.network.document);
+  return annotations === undefined
+    ? { kind: "skip", reason: "the runtime names no pod" }
+    : judgeByAnnotations(call, annotations);
 }
 
 type Source =
@@ -75,37 +81,65 @@ function runtimeAnnotations(document: Call["network"]["document"]): Annotations 
   return Object.fromEntries(texts);
 }
 
+/** Namespaces that are left alone where nothing else is known of a pod, and nobody wrote a list. */
+const usuallyExcluded: readonly string[] = ["kube-system"];
+
 // Asked first: these never wait for the API, least of all the agent's own pod, which brings the token to ask it with.
 function skipByName({ pod, plugin }: Call): string | undefined {
   const { namespace, name } = pod;
-  if (namespace === "" || name === "") return "the runtime names no pod";
-  const { "exclude-namespaces": excluded, "agent-pod": agent } = plugin.sluice;
-  if (excluded.includes(namespace)) return `namespace ${namespace} is excluded`;
+  if (namespace === "") return undefined;
+  const { "exclude-namespaces": written = [], "agent-pod": agent } = plugin.sluice;
+  if (written.includes(namespace)) return `namespace ${namespace} is excluded`;
   const isAgent = agent?.namespace === namespace && name.startsWith(agent["name-prefix"]);
   return isAgent ? "the pod is the node agent's own" : undefined;
 }
 
-type Ports = readonly PortRange[];
-
-function judgeByAnnotations(call: Call, annotations: Annotations, apiServerPorts: Ports): Verdict {
+function judgeByAnnotations(call: Call, annotations: Annotations): Verdict {
   const reason = skipReason({ annotations, spec: undefined });
   if (reason !== undefined) return { kind: "skip", reason };
-  const isControlPlane = call.pod.namespace === call.plugin.sluice["control-plane-namespace"];
-  const facts = { annotations, namespaceAnnotations: {}, isControlPlane, spec: undefined };
-  return { kind: "pod", facts, apiServerPorts };
+  const words = () => {
+    const usual = apiServerPorts(call.plugin.sluice);
+    const isControlPlane = guessControlPlane(call, annotations);
+    const facts = { annotations, namespaceAnnotations: {}, isControlPlane, spec: undefined };
+    return Promise.resolve({ facts, apiServerPorts: usual });
+  };
+  return { kind: "pod", words };
 }
 
-async function judgeByApi(call: Call, kubeconfig: string, usual: Ports): Promise<Verdict> {
-  const { deps, pod, remainingMs } = call;
-  const kube = await deps.openKube({ kubeconfig, clock: deps.clock, remainingMs });
-  const found = await readUnlessUnmeshed(call, () => kube.pod(pod.namespace, pod.name));
-  if (found === undefined) return { kind: "skip", reason: unaskedReason };
+// The runtime hands over no labels, which would tell. In the control plane's namespace there are other pods too: those
+// that the injector gave their proxy.
+function guessControlPlane({ pod, plugin, log }: Call, annotations: Annotations): boolean {
+  const { "control-plane-namespace": namespaces, "api-server-ports": ports } = plugin.sluice;
+  const isListed = [namespaces].flat().includes(pod.namespace);
+  const origin = originOf(annotations);
+  if (!isListed && origin === "installed") log.warn({ pod }, unlistedWarning);
+  if (!isListed || origin === "injected") return false;
+  log.info(
+    { pod, ports },
+    "taken for the mesh's control plane: the API server's ports are excluded",
+  );
+  return true;
+}
+
+const unlistedWarning =
+  "made by Linkerd's chart or command line, in a namespace that sluice.control-plane-namespace does not name: if it is the control plane, it cannot reach the API server";
+
+async function judgeByApi(call: Call, kubeconfig: string): Promise<Verdict> {
+  const asked = await ask(call, kubeconfig);
+  if ("reason" in asked) return { kind: "skip", ...asked };
+  const { kube, found } = asked;
   requireSamePod(call, found);
   const reason = skipReason(found);
   if (reason !== undefined) return { kind: "skip", reason };
-  const namespaceAnnotations = await kube.namespaceAnnotations(pod.namespace);
-  const apiServerPorts = found.isControlPlane ? await readApiServerPorts(call, kube, usual) : [];
-  return { kind: "pod", facts: { ...found, namespaceAnnotations }, apiServerPorts };
+  const words = async () => {
+    const usual = apiServerPorts(call.plugin.sluice);
+    const namespaceAnnotations = isMarked(found.annotations)
+      ? {}
+      : await kube.namespaceAnnotations(call.pod.namespace);
+    const ports = found.isControlPlane ? await readApiServerPorts(call, kube, usual) : [];
+    return { facts: { ...found, namespaceAnnotations }, apiServerPorts: ports };
+  };
+  return { kind: "pod", words };
 }
 
 // A pod of a StatefulSet comes back under its name: what the API says of the new one is not about this sandbox.
@@ -119,26 +153,45 @@ function requireSamePod(call: Call, found: ApiPod): void {
   );
 }
 
-const unaskedReason = "the API server does not answer, and the runtime's annotations mark no proxy";
+type Asked = { readonly kube: KubeReader; readonly found: ApiPod };
 
-// While the API is away, pods that may be meshed do not start; others should, and the runtime's annotations, where it
-// sends them, tell them apart as well as they do for a conf that goes by them.
-async function readUnlessUnmeshed<T>(call: Call, read: () => Promise<T>): Promise<T | undefined> {
+// While the API is away, pods that may be meshed do not start; others should.
+async function ask(call: Call, kubeconfig: string): Promise<Asked | { readonly reason: string }> {
+  const { deps, pod, remainingMs } = call;
+  let kube: KubeReader | undefined;
   try {
-    return await read();
+    kube = await deps.openKube({ kubeconfig, clock: deps.clock, remainingMs });
+    return { kube, found: await kube.pod(pod.namespace, pod.name) };
   } catch (error) {
-    const annotations = runtimeAnnotations(call.network.document);
-    const isAway = error instanceof UnansweredError;
-    const isUnmarked =
-      annotations !== undefined && skipReason({ annotations, spec: undefined }) !== undefined;
-    if (!isAway || !isUnmarked) throw error;
-    call.log.warn({ err: error }, unaskedReason);
-    return undefined;
+    const isAnswer = kube !== undefined && !(error instanceof UnansweredError);
+    const reason = isAnswer ? undefined : reasonUnasked(call, kube);
+    if (reason === undefined) throw error;
+    call.log.warn({ err: error }, reason);
+    return { reason };
   }
 }
 
+// The runtime's annotations, where it sends them, tell as well as they do for a conf that goes by them.
+function reasonUnasked(call: Call, kube: KubeReader | undefined): string | undefined {
+  const { network, pod, plugin } = call;
+  const annotations = runtimeAnnotations(network.document);
+  if (annotations !== undefined) {
+    const isUnmarked = skipReason({ annotations, spec: undefined }) !== undefined;
+    return isUnmarked && kube !== undefined
+      ? "the API server does not answer, and the runtime's annotations mark no proxy"
+      : undefined;
+  }
+  const isUsual =
+    plugin.sluice["exclude-namespaces"] === undefined && usuallyExcluded.includes(pod.namespace);
+  return isUsual ? `the API server does not answer, and the pod is in ${pod.namespace}` : undefined;
+}
+
 // The control plane must come up also where it may not read services: the usual ports are a good guess.
-async function readApiServerPorts(call: Call, kube: KubeReader, usual: Ports): Promise<Ports> {
+async function readApiServerPorts(
+  call: Call,
+  kube: KubeReader,
+  usual: readonly PortRange[],
+): Promise<readonly PortRange[]> {
   try {
     return await kube.apiServerPorts();
   } catch (error) {

@@ -10,7 +10,8 @@ import {
 } from "../cni/version.ts";
 import type { Deps } from "../deps.ts";
 import { type Logger, redact } from "../log.ts";
-import { parseConf, parseConfLeniently, unknownKeys } from "../mesh/conf.ts";
+import { readConf, unknownKeys } from "../mesh/conf.ts";
+import { few } from "../mesh/telling.ts";
 import { version } from "../version.ts";
 import { add } from "./add.ts";
 import { type Call, podOf, subjectOf, type Told } from "./call.ts";
@@ -69,19 +70,21 @@ async function serve(input: Input, deps: Deps, state: State): Promise<string> {
   const { command, containerId, ifName } = request;
   state.fields = () => ({ command, containerId, ifName, pod: podOf(request) });
   state.lenient = command === "DEL";
-  const network = parseNetworkConf(readConf(input));
+  const network = parseNetworkConf(readInput(input));
   if (supportedVersions.includes(network.cniVersion)) state.cniVersion = network.cniVersion;
   const flow = flows.get(command);
   if (flow === undefined) {
     throw new CniError(errorCode.invalidEnvironment, `unknown CNI_COMMAND: ${command}`);
   }
   requireVersion(command, network.cniVersion);
-  const plugin = state.lenient ? parseConfLeniently(network.document) : parseConf(network.document);
+  const { conf: plugin, problems: confProblems } = readConf(network.document);
   const log = deps.openLog({ level: plugin.log_level, file: plugin.log_file });
   state.log = log;
-  const call = makeCall({ request, network, plugin, log }, deps);
+  const call = makeCall({ request, network, plugin, confProblems, log }, deps);
   if (containerId !== "") state.subject = subjectOf(call);
   if (command === "ADD") warnOfUnknownKeys(call);
+  // ADD tells of it when it is known whether the pod has a proxy, and STATUS when it is news.
+  if (["CHECK", "DEL", "GC"].includes(command)) warnOfProblems(call);
   return await logged(call, flow, state);
 }
 
@@ -91,7 +94,12 @@ function warnOfUnknownKeys({ network, plugin, log }: Call): void {
   if (keys.length > 0) log.warn({ keys }, "the conf has keys that nobody reads");
 }
 
-function readConf({ readStdin }: Input): string {
+function warnOfProblems({ confProblems, log }: Call): void {
+  if (confProblems.length === 0) return;
+  log.warn({ problems: few(confProblems) }, "the conf has faults; defaults stand in their place");
+}
+
+function readInput({ readStdin }: Input): string {
   try {
     return readStdin();
   } catch (cause) {
@@ -105,7 +113,10 @@ function report({ code, message, details, cause }: CniError, deps: Deps, state: 
   log.error({ ...state.fields?.(), code, details, err: cause }, message);
 }
 
-function makeCall(read: Pick<Call, "request" | "network" | "plugin" | "log">, deps: Deps): Call {
+function makeCall(
+  read: Pick<Call, "request" | "network" | "plugin" | "confProblems" | "log">,
+  deps: Deps,
+): Call {
   const { clock } = deps;
   const end = clock.monotonicMs() + read.plugin.sluice["timeout-seconds"] * 1_000;
   return {

@@ -21,6 +21,12 @@ export const ownInitContainers: readonly string[] = [initContainer, "linkerd-net
 /** The injector leaves this on each pod that it gave a proxy. */
 export const proxyVersionAnnotation = "linkerd.io/proxy-version";
 
+/** Says what made the pod: `linkerd/helm 2.19`, `linkerd/cli ...`, or `linkerd/proxy-injector ...` for ordinary pods. */
+export const createdByAnnotation = "linkerd.io/created-by";
+
+/** What the injector is asked by: "enabled" or "ingress" on pods that are injected. */
+export const injectAnnotation = "linkerd.io/inject";
+
 /** On pods of Linkerd's own control plane. */
 export const controlPlaneLabel = "linkerd.io/control-plane-component";
 
@@ -42,3 +48,12 @@ export const configKeys = [
 ] as const;
 
 export type ConfigKey = (typeof configKeys)[number];
+
+/** Those that linkerd-cni takes from a namespace, for pods that are older than the injector's copying. */
+export const namespaceKeys: readonly ConfigKey[] = [
+  "skip-inbound-ports",
+  "skip-outbound-ports",
+  "skip-subnets",
+  "proxy-uid",
+  "proxy-gid",
+];

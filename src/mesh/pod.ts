@@ -2,7 +2,9 @@
 // (the runtime's annotations, or the API) is command/pod-facts.ts' business.
 import {
   controlPlaneLabel,
+  createdByAnnotation,
   initContainer,
+  injectAnnotation,
   ownInitContainers,
   proxyContainer,
   proxyVersionAnnotation,
@@ -35,14 +37,32 @@ export function skipReason({
   spec,
 }: Pick<PodFacts, "annotations" | "spec">): string | undefined {
   if (spec === undefined) {
-    const marked = (annotations[proxyVersionAnnotation] ?? "") !== "";
-    return marked ? undefined : `no annotation ${proxyVersionAnnotation}: the pod has no proxy`;
+    return isMarked(annotations)
+      ? undefined
+      : `no annotation ${proxyVersionAnnotation}: the pod has no proxy`;
   }
   if (spec.hostNetwork) return "the pod is on the node's network";
   if (spec.initContainers.some(({ name }) => name === initContainer)) {
     return `the pod has an init container ${initContainer}, which sets up the rules itself`;
   }
   return proxyOf(spec) === undefined ? `no container ${proxyContainer}` : undefined;
+}
+
+/** True for a pod that the injector gave a proxy: it carries all annotations that count, its namespace's among them. */
+export function isMarked(annotations: Annotations): boolean {
+  return (annotations[proxyVersionAnnotation] ?? "") !== "";
+}
+
+/**
+ * What annotations alone tell of a pod that may be Linkerd's control plane: "injected" where they say that it was given its
+ * proxy like any other, "installed" where a chart or the command line made it, else "unknown".
+ */
+export function originOf(annotations: Annotations): "injected" | "installed" | "unknown" {
+  const createdBy = annotations[createdByAnnotation] ?? "";
+  const inject = annotations[injectAnnotation] ?? "";
+  if (createdBy.startsWith("linkerd/proxy-injector")) return "injected";
+  if (inject === "enabled" || inject === "ingress") return "injected";
+  return /^linkerd\/(helm|cli)( |$)/.test(createdBy) ? "installed" : "unknown";
 }
 
 /** True for pods of Linkerd's own control plane. */

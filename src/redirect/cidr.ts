@@ -1,32 +1,47 @@
 // Subnets: read strictly (never by a resolver, never in octal) and written as iptables-save prints them.
 import type { Family } from "../netfilter/table.ts";
+import { type Read, trimBlanks, type Unreadable } from "./list.ts";
 
 /** A subnet in canonical text: host bits cleared, IPv6 compressed, prefix always there. */
 export type Cidr = { readonly family: Family; readonly text: string };
 
 /** What is wrong with one subnet; the caller knows whose it is. */
 export class CidrError extends RangeError {
-  constructor(entry: string, problem: string) {
-    super(`${JSON.stringify(entry)} ${problem}`);
+  constructor({ problem }: Unreadable) {
+    super(problem);
     this.name = "CidrError";
   }
 }
 
 /**
- * A subnet `address/prefix`; blanks around it do not count.
- * @throws CidrError for anything else: a bare address, a name, `10.1`, `010.0.0.1` (iptables would read 8.0.0.1).
+ * A subnet `address/prefix`; blanks around it do not count. An address alone is a subnet of its own, and bits behind the
+ * prefix are cleared. Unreadable is anything else: a name, `10.1`, `010.0.0.1` (iptables would read 8.0.0.1).
  */
-export function parseCidr(entry: string): Cidr {
-  const text = entry.replaceAll(/^[ \t\r\n]+|[ \t\r\n]+$/g, "");
-  const [address = "", prefix = "", ...more] = text.split("/");
-  const family = address.includes(":") ? "ipv6" : "ipv4";
-  const bytes = family === "ipv6" ? ipv6Bytes(address) : ipv4Bytes(address);
-  const bits = /^(0|[1-9][0-9]{0,2})$/.test(prefix) ? Number(prefix) : Number.NaN;
+export function readCidr(entry: string): Read<Cidr> | Unreadable {
+  const text = trimBlanks(entry);
+  const [address = "", prefix, ...more] = text.split("/");
+  const family = familyOf(address);
+  const bytes = bytesOf(family, address);
+  const bits = prefix === undefined ? (bytes?.length ?? 0) * 8 : bitsOf(prefix);
   if (bytes === undefined || more.length > 0 || !(bits <= bytes.length * 8)) {
-    throw new CidrError(text, "is not a subnet (like 10.0.0.0/8 or fd00::/8)");
+    return { problem: `${JSON.stringify(text)} is not a subnet (like 10.0.0.0/8 or fd00::/8)` };
   }
   const masked = mask(bytes, bits);
-  return { family, text: `${family === "ipv6" ? ipv6Text(masked) : masked.join(".")}/${bits}` };
+  const value = { family, text: `${addressText(family, masked)}/${bits}` };
+  const isAsWritten = prefix !== undefined && bytes.every((byte, at) => byte === masked[at]);
+  return isAsWritten
+    ? { value }
+    : { value, note: `${JSON.stringify(text)} is read as ${value.text}` };
+}
+
+/**
+ * The same as readCidr, without its notes.
+ * @throws CidrError for what is no subnet.
+ */
+export function parseCidr(entry: string): Cidr {
+  const result = readCidr(entry);
+  if ("value" in result) return result.value;
+  throw new CidrError(result);
 }
 
 /** The family of an address with or without prefix length, as a CNI result has it. */
@@ -36,18 +51,30 @@ export function familyOf(address: string): Family {
 
 /** One of each, in an order that does not depend on how they were written. */
 export function mergeCidrs(cidrs: readonly Cidr[]): Cidr[] {
-  const byText = new Map(cidrs.map((cidr) => [cidr.text, cidr]));
-  return [...byText.values()].toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
+  const byKey = new Map(cidrs.map((cidr) => [sortKey(cidr), cidr]));
+  return [...byKey].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, cidr]) => cidr);
 }
 
 function sortKey({ family, text }: Cidr): string {
   const [address = "", prefix = ""] = text.split("/");
-  const bytes = (family === "ipv6" ? ipv6Bytes(address) : ipv4Bytes(address)) ?? [];
+  const bytes = bytesOf(family, address) ?? [];
   return [
     family,
     ...bytes.map((byte) => byte.toString(16).padStart(2, "0")),
     prefix.padStart(3, "0"),
   ].join();
+}
+
+function bytesOf(family: Family, address: string): number[] | undefined {
+  return family === "ipv6" ? ipv6Bytes(address) : ipv4Bytes(address);
+}
+
+function addressText(family: Family, bytes: readonly number[]): string {
+  return family === "ipv6" ? ipv6Text(bytes) : bytes.join(".");
+}
+
+function bitsOf(prefix: string): number {
+  return /^(0|[1-9][0-9]{0,2})$/.test(prefix) ? Number(prefix) : Number.NaN;
 }
 
 function ipv4Bytes(address: string): number[] | undefined {

@@ -1,50 +1,63 @@
 // TCP ports and ranges: read strictly, brought into one canonical order, packed into rules.
+import { type Bounds, readInteger } from "./integer.ts";
+import { type Read, trimBlanks, type Unreadable } from "./list.ts";
 
 /** Ports `from` to `to`, both included; 1 to 65535. */
 export type PortRange = { readonly from: number; readonly to: number };
 
 /** What is wrong with one entry of a list; the caller knows whose entry it is. */
 export class PortError extends RangeError {
-  constructor(entry: string, problem: string) {
-    super(`${JSON.stringify(entry)} ${problem}`);
+  constructor({ problem }: Unreadable) {
+    super(problem);
     this.name = "PortError";
   }
 }
 
+const bounds: Bounds = { least: 1, most: 65535 };
+
 /** A port number: decimal digits, 1 to 65535. No sign, no hex, no name: iptables would take those and mean something else. */
+export function readPort(entry: string): Read<number> | Unreadable {
+  const value = readInteger(entry, bounds);
+  return value === undefined ? unreadable(entry, notPort) : { value };
+}
+
+/** The same. @throws PortError for what is no port. */
 export function parsePort(text: string): number {
-  const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  if (port >= 1 && port <= 65535) return port;
-  throw new PortError(text, "is not a port (1 to 65535)");
+  return required(readPort(text));
+}
+
+/** A port, or a range `from-to`. `0-N` means `1-N`: linkerd takes it, and no packet has port 0. */
+export function readPorts(entry: string): Read<PortRange> | Unreadable {
+  const dash = entry.indexOf("-");
+  if (entry === "" || dash !== entry.lastIndexOf("-")) return unreadable(entry, neither);
+  const ends = dash === -1 ? [entry, entry] : [entry.slice(0, dash), entry.slice(dash + 1)];
+  const [from, to] = ends.map((end) => readInteger(end, { ...bounds, least: 0 }));
+  if (from === undefined || to === undefined || to === 0 || from > to) {
+    return unreadable(entry, dash === -1 ? notPort : notRange);
+  }
+  return { value: { from: Math.max(1, from), to } };
 }
 
 /**
- * A comma-separated list of ports and `from-to` ranges; blanks around entries do not count.
- * `0-N` means `1-N`: linkerd takes it, and no packet has port 0. An empty entry is an error: it is more often a slip
- * of a template than a wish for nothing.
+ * A comma-separated list of ports and ranges, all or nothing; blanks around entries do not count. An empty entry is an
+ * error: it is more often a slip of a template than a wish for nothing.
  * @throws PortError for the first entry that is neither.
  */
 export function parsePorts(text: string): PortRange[] {
-  return text
-    .split(",")
-    .map((entry) => parseEntry(entry.replaceAll(/^[ \t\r\n]+|[ \t\r\n]+$/g, "")));
+  return text.split(",").map((entry) => required(readPorts(trimBlanks(entry))));
 }
 
-function parseEntry(entry: string): PortRange {
-  const [first = "", last, ...more] = entry.split("-");
-  if (more.length > 0 || entry === "")
-    throw new PortError(entry, "is not a port or a range of ports");
-  if (last === undefined) {
-    const port = parsePort(first);
-    return { from: port, to: port };
-  }
-  try {
-    const range = { from: first === "0" ? 1 : parsePort(first), to: parsePort(last) };
-    if (range.from <= range.to) return range;
-  } catch {
-    // The half that is no port says less than the whole entry: reported below.
-  }
-  throw new PortError(entry, "is not a range of ports (1-65535, lower end first)");
+function required<T>(result: Read<T> | Unreadable): T {
+  if ("value" in result) return result.value;
+  throw new PortError(result);
+}
+
+const notPort = "is not a port (1 to 65535)";
+const notRange = "is not a range of ports (1-65535, lower end first)";
+const neither = "is not a port or a range of ports";
+
+function unreadable(entry: string, problem: string): Unreadable {
+  return { problem: `${JSON.stringify(entry)} ${problem}` };
 }
 
 /** Sorted, without overlaps, neighbours joined: the same set of ports always gives the same rules. */

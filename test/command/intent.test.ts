@@ -2,77 +2,17 @@
 import { expect, test } from "vitest";
 import { CniError, errorCode } from "../../src/cni/error.ts";
 import type { ApiPod } from "../../src/kube/objects.ts";
-import type { KubeReader } from "../../src/kube/reader.ts";
 import { UnansweredError } from "../../src/kube/unanswered.ts";
 import type { Annotations } from "../../src/mesh/pod.ts";
 import type { Intent } from "../../src/redirect/intent.ts";
 import { cni, conf, failed, succeeded, withLinkerd } from "../fake/call.ts";
+import { annotated, api, asking, bare, mark, pod, says } from "../fake/pod.ts";
 import { makeWorld, type World } from "../fake/world.ts";
 
 const result = succeeded(JSON.stringify(conf.prevResult));
 const span = (from: number, to = from) => ({ from, to });
 const intentOf = (world: World): Intent | undefined =>
   world.store.records.get("net,c0ffee,eth0.json")?.intent;
-
-const mark = { "linkerd.io/proxy-version": "stable-2.14" };
-const says = (entries: Record<string, string>): Annotations =>
-  Object.fromEntries(
-    Object.entries(entries).map(([key, text]) => [`config.linkerd.io/${key}`, text]),
-  );
-
-/** A conf that goes by the annotations that the runtime sends. */
-const annotated = (annotations: Annotations | null, sluice: object = {}) => ({
-  conf: {
-    kubernetes: { kubeconfig: "/etc/kubeconfig" },
-    runtimeConfig: { "io.kubernetes.cri.pod-annotations": annotations },
-    sluice,
-  },
-});
-
-/** A conf that asks the API. */
-const asking = (sluice: object = {}) => ({
-  conf: { kubernetes: { kubeconfig: "/etc/kubeconfig" }, sluice },
-});
-
-const pod: ApiPod = {
-  uid: "0123",
-  isMirror: false,
-  annotations: {},
-  isControlPlane: false,
-  spec: {
-    hostNetwork: false,
-    labels: {},
-    containers: [{ name: "linkerd-proxy", runAsUser: 2102 }],
-    initContainers: [],
-  },
-};
-
-/** The same without a proxy. */
-const bare: ApiPod = {
-  ...pod,
-  spec: { hostNetwork: false, labels: {}, containers: [], initContainers: [] },
-};
-
-/** An API that tells this, and notes what it was asked. */
-function api(world: World, told: ApiPod | CniError, namespace: Annotations = {}): string[] {
-  const asked: string[] = [];
-  const reader: KubeReader = {
-    pod: (...names) => {
-      asked.push(`pod ${names.join("/")}`);
-      return told instanceof CniError ? Promise.reject(told) : Promise.resolve(told);
-    },
-    namespaceAnnotations: (name) => {
-      asked.push(`namespace ${name}`);
-      return Promise.resolve(namespace);
-    },
-    apiServerPorts: () => {
-      asked.push("ports");
-      return Promise.resolve([span(443), span(6443)]);
-    },
-  };
-  world.kube.reader = reader;
-  return asked;
-}
 
 const found: [when: string, addresses: string[], families: Intent["families"]][] = [
   ["it has IPv4 addresses", ["10.1.2.3"], ["ipv4"]],
@@ -184,6 +124,7 @@ test("ADD sets the kernel's timeout when the pod asks for it", async () => {
 });
 
 const args = (text: string) => ({ env: { CNI_ARGS: text } });
+const kubeSystem = args("K8S_POD_NAMESPACE=kube-system;K8S_POD_NAME=dns");
 const agent = { "agent-pod": { namespace: "emoji", "name-prefix": "we" } };
 const unmarked = "no annotation linkerd.io/proxy-version: the pod has no proxy";
 const skipped: [when: string, change: object, reason: string][] = [
@@ -197,10 +138,17 @@ const skipped: [when: string, change: object, reason: string][] = [
   ["it is the agent's", annotated(mark, agent), "the pod is the node agent's own"],
   ["the runtime names none", { ...asking(), ...args("") }, "the runtime names no pod"],
   [
-    "it is in kube-system",
-    { ...asking(), ...args("K8S_POD_NAMESPACE=kube-system;K8S_POD_NAME=dns") },
+    "the runtime names half of it",
+    { ...asking(), ...args("K8S_POD_NAMESPACE=emoji") },
+    "the runtime names no pod",
+  ],
+  [
+    "it is in kube-system, which somebody wrote down",
+    { ...annotated(mark, { "exclude-namespaces": ["kube-system"] }), ...kubeSystem },
     "namespace kube-system is excluded",
   ],
+  ["it is in kube-system, and has no mark", { ...annotated({}), ...kubeSystem }, unmarked],
+  ["it has no name and no mark", { ...annotated({}), ...args("") }, unmarked],
 ];
 
 test.each(skipped)(

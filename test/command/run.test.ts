@@ -57,7 +57,7 @@ const errors: [when: string, command: string, stdin: unknown, error: ReturnType<
     [
       "our part is wrong",
       "ADD",
-      { ...conf, cniVersion: "1.0.0", linkerd: {}, log_level: 1 },
+      { ...conf, cniVersion: "1.0.0", linkerd: {}, log_level: 1, prevResult: undefined },
       ofVersion("1.0.0", failed(7, "invalid conf: log_level: expected string, found 1")),
     ],
     [
@@ -67,12 +67,12 @@ const errors: [when: string, command: string, stdin: unknown, error: ReturnType<
       failed(7, "invalid conf: linkerd.incoming-proxy-port is missing"),
     ],
     [
-      "prevResult is of another version",
+      "prevResult is of a version that is not spoken",
       "ADD",
-      { ...conf, prevResult: { cniVersion: "0.4.0" } },
+      { ...conf, prevResult: { cniVersion: "0.2.0" } },
       failed(
         7,
-        'could not parse prevResult: result type supports [1.1.0] but unmarshalled CNIVersion is "0.4.0"',
+        'could not parse prevResult: result type supports [1.1.0] but unmarshalled CNIVersion is "0.2.0"',
       ),
     ],
   ];

@@ -10,6 +10,7 @@ type Schema = {
   readonly type?: string | readonly string[];
   readonly enum?: readonly string[];
   readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly additionalProperties?: Schema;
   readonly minimum?: number;
@@ -33,7 +34,8 @@ function optionsIn({ properties = {} }: Schema, prefix: string): Option[] {
 }
 
 function typeOf(schema: Schema): string {
-  const { type = "", minimum, maximum } = schema;
+  const { type = "", minimum, maximum, anyOf } = schema;
+  if (anyOf !== undefined) return anyOf.map(typeOf).join(" or ");
   if (schema.enum !== undefined) return choice(schema.enum);
   if (schema.items !== undefined) return `list of ${typeOf(schema.items)}`;
   if (type === "object") return `by name: ${typeOf(schema.additionalProperties ?? {})}`;

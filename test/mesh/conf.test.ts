@@ -1,6 +1,6 @@
 // The plugin conf's own keys: types, defaults, slips.
 import { expect, test } from "vitest";
-import { parseConf, parseConfLeniently, unknownKeys } from "../../src/mesh/conf.ts";
+import { parseConf, readConf, unknownKeys } from "../../src/mesh/conf.ts";
 import { cniError, thrownBy } from "../fake/thrown.ts";
 import { cases } from "../lab/case.ts";
 
@@ -15,7 +15,6 @@ const linkerdDefaults = {
   ipv6: false,
 };
 const sluiceDefaults = {
-  "exclude-namespaces": ["kube-system"],
   "control-plane-namespace": "linkerd",
   "api-server-ports": [443, 6443],
   "deny-annotations": {},
@@ -94,11 +93,6 @@ const wrong: [what: string, document: object, problem: string][] = [
     port(true),
     "linkerd.incoming-proxy-port: expected number or string, found true",
   ],
-  [
-    "null for a number",
-    port(null),
-    "linkerd.incoming-proxy-port: expected number or string, found null",
-  ],
   ["a string for a list", excluded("80"), `${inboundKey}: expected array, found "80"`],
   [
     "an object in a list",
@@ -118,7 +112,11 @@ const wrong: [what: string, document: object, problem: string][] = [
   ],
   ["no time", timeout(0), "sluice.timeout-seconds: expected at least 1, found 0"],
   ["too much time", timeout(111), "sluice.timeout-seconds: expected at most 110, found 111"],
-  ["null for sluice", { linkerd: {}, sluice: null }, "sluice: expected object, found null"],
+  ["a part of a second", timeout(1.5), "sluice.timeout-seconds: expected whole number, found 1.5"],
+  ["a word for time", timeout("soon"), 'sluice.timeout-seconds: expected number, found "soon"'],
+  ["a sign", timeout("+5"), 'sluice.timeout-seconds: expected number, found "+5"'],
+  ["no time in words", timeout("0"), "sluice.timeout-seconds: expected at least 1, found 0"],
+  ["null for linkerd", { linkerd: null }, "linkerd: expected object, found undefined"],
   [
     "two faults",
     { log_level: 1, ...ipv6(1) },
@@ -131,20 +129,117 @@ test.each(wrong)("parseConf() refuses %s", (_, document, problem) => {
   expect(thrownBy(() => parseConf({ ...document }))).toEqual(error);
 });
 
-const lenient: [when: string, document: object, conf: object][] = [
-  ["all is good", { log_level: "debug", linkerd: {} }, { log_level: "debug" }],
-  ["linkerd is missing", {}, {}],
+const lenient: [when: string, document: object, conf: object, problems: string[]][] = [
+  ["all is good", { log_level: "debug", linkerd: {} }, { log_level: "debug" }, []],
+  ["linkerd is missing", {}, {}, ["linkerd: expected object, found undefined"]],
   [
-    "linkerd is wrong",
-    { linkerd: { ipv6: 1 }, sluice: { "state-dir": "/s" } },
-    { sluice: { ...sluiceDefaults, "state-dir": "/s" } },
+    "a key of linkerd is wrong",
+    { log_file: "/l", linkerd: { ipv6: 1, "proxy-uid": 7 }, sluice: { "state-dir": "/s" } },
+    {
+      log_file: "/l",
+      linkerd: { ...linkerdDefaults, "proxy-uid": 7 },
+      sluice: { ...sluiceDefaults, "state-dir": "/s" },
+    },
+    ["linkerd.ipv6: expected boolean, found 1"],
   ],
-  ["sluice is wrong", { linkerd: {}, sluice: 1 }, {}],
-  ["all is wrong", { log_level: 1, linkerd: 1, sluice: 1 }, {}],
+  [
+    "a key of sluice is wrong",
+    { log_file: "/l", linkerd: {}, sluice: { "state-dir": "/s", "timeout-seconds": 300 } },
+    { log_file: "/l", sluice: { ...sluiceDefaults, "state-dir": "/s" } },
+    ["sluice.timeout-seconds: expected at most 110, found 300"],
+  ],
+  [
+    "two keys are wrong, and a list in two entries",
+    { linkerd: { "inbound-ports-to-ignore": [{}, 80, true] }, sluice: { "state-dir": "s" } },
+    {},
+    [
+      "linkerd.inbound-ports-to-ignore.0: expected number or string, found {}",
+      "linkerd.inbound-ports-to-ignore.2: expected number or string, found true",
+      'sluice.state-dir: expected an absolute path, found "s"',
+    ],
+  ],
+  [
+    "kubernetes is wrong: it is there all the same",
+    { linkerd: {}, kubernetes: "/k" },
+    { kubernetes: { kubeconfig: "" } },
+    ['kubernetes: expected object, found "/k"'],
+  ],
+  ["sluice is wrong", { linkerd: {}, sluice: 1 }, {}, ["sluice: expected object, found 1"]],
+  [
+    "all is wrong",
+    { log_level: 1, linkerd: 1, sluice: 1 },
+    {},
+    [
+      "log_level: expected string, found 1",
+      "linkerd: expected object, found 1",
+      "sluice: expected object, found 1",
+    ],
+  ],
 ];
 
-test.each(lenient)("parseConfLeniently() gives what can be read when %s", (_, document, conf) => {
-  expect(parseConfLeniently({ ...document })).toEqual({ ...defaults, ...conf });
+test.each(lenient)("readConf() gives what can be read when %s", (...row) => {
+  const [, document, conf, problems] = row;
+  expect(readConf({ ...document })).toEqual({ conf: { ...defaults, ...conf }, problems });
+});
+
+const optional = {
+  top: ["log_level", "log_file", "kubernetes", "sluice"],
+  linkerd: ["incoming-proxy-port", "proxy-gid", ...Object.keys(linkerdDefaults)],
+  kubernetes: ["kubeconfig"],
+  sluice: ["pod-source", "exclude-namespaces", "agent-pod", ...Object.keys(sluiceDefaults)],
+};
+const nulls = Object.entries(optional).flatMap(([section, keys]) =>
+  keys.map((key): [string, object] => [
+    `${section}.${key}`,
+    section === "top" ? { [key]: null } : { [section]: { [key]: null } },
+  ]),
+);
+
+test.each(nulls)("readConf() takes null for not set: %s", (_, document) => {
+  const { conf, problems } = readConf({ linkerd: {}, ...document });
+  const { kubernetes, ...others } = conf;
+  expect([others, problems]).toEqual([defaults, []]);
+  expect([undefined, { kubeconfig: "" }]).toContainEqual(kubernetes);
+});
+
+test("readConf() takes null for not set inside of lists and objects too", () => {
+  const sluice = {
+    "exclude-namespaces": ["a", null],
+    "agent-pod": null,
+    "deny-annotations": { a: null, b: ["proxy-uid", null] },
+  };
+  const linkerd = { "inbound-ports-to-ignore": [null, 80], "subnets-to-ignore": [null] };
+  const { conf, problems } = readConf({ linkerd, sluice });
+  expect(problems).toEqual([]);
+  expect(conf.linkerd).toEqual({ ...linkerdDefaults, "inbound-ports-to-ignore": [80] });
+  expect(conf.sluice).toEqual({
+    ...sluiceDefaults,
+    "exclude-namespaces": ["a"],
+    "deny-annotations": { b: ["proxy-uid"] },
+  });
+});
+
+const seconds: [word: unknown, seconds: number][] = [
+  [5, 5],
+  ["20", 20],
+  ["0020", 20],
+  [110, 110],
+];
+
+test.each(seconds)("readConf() reads the time %j", (word, found) => {
+  const { conf, problems } = readConf({ linkerd: {}, sluice: { "timeout-seconds": word } });
+  expect([conf.sluice["timeout-seconds"], problems]).toEqual([found, []]);
+});
+
+test("parseConf() tells of ten faults, and how many more there are", () => {
+  const linkerd = { "subnets-to-ignore": Array.from({ length: 12 }, () => 1) };
+  const told = Array.from(
+    { length: 10 },
+    (_, i) => `linkerd.subnets-to-ignore.${i}: expected string, found 1`,
+  );
+  expect(thrownBy(() => parseConf({ linkerd }))).toEqual(
+    cniError(7, `invalid conf: ${told.join("; ")}; and 2 more`),
+  );
 });
 
 const keys: [when: string, document: Record<string, unknown>, unknown: string[]][] = [

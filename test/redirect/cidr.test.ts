@@ -1,6 +1,6 @@
 // Subnets: read strictly, written as iptables-save prints them.
 import { expect, test } from "vitest";
-import { familyOf, mergeCidrs, parseCidr } from "../../src/redirect/cidr.ts";
+import { familyOf, mergeCidrs, parseCidr, readCidr } from "../../src/redirect/cidr.ts";
 import { thrownBy } from "../fake/thrown.ts";
 
 const good: [entry: string, text: string][] = [
@@ -50,7 +50,6 @@ test.each(good)(
 const bad = [
   "",
   "/",
-  "10.0.0.0",
   "10.0.0.0/",
   "10.0.0.0/33",
   "10.0.0.0/08",
@@ -68,7 +67,8 @@ const bad = [
   "10.0.0.0/8,10.1.0.0/16",
   "10.0.0.0 /8",
   "10.0.0.0/8\n-A OUTPUT -j ACCEPT",
-  "fd00::",
+  "10.0.0.1/",
+  "fd00::/",
   "fd00::/129",
   "fd00::1::/64",
   "fd00:/8",
@@ -86,6 +86,26 @@ const bad = [
   "1.2.3.4::/128",
   "::1.2.3.4:5/128",
 ];
+
+const asWritten = ["10.0.0.0/8", " 10.1.2.3/32", "FD00::/8", "1.2.3.4/32", "::/0", "0:0::0/0"];
+
+test.each(asWritten)("readCidr() has no note about %j", (entry) => {
+  expect(readCidr(entry)).toEqual({ value: parseCidr(entry) });
+});
+
+const otherwise: [entry: string, text: string][] = [
+  ["10.1.2.3/8", "10.0.0.0/8"],
+  ["1.2.3.4/0", "0.0.0.0/0"],
+  ["fd00::1/64", "fd00::/64"],
+  ["10.0.0.1", "10.0.0.1/32"],
+  ["fd00::1", "fd00::1/128"],
+  ["::", "::/128"],
+];
+
+test.each(otherwise)("readCidr() notes that %s is read as %s", (entry, text) => {
+  const note = `"${entry}" is read as ${text}`;
+  expect(readCidr(entry)).toEqual({ value: parseCidr(text), note });
+});
 
 test.each(bad)("parseCidr() refuses %j", (entry) => {
   const problem = "is not a subnet (like 10.0.0.0/8 or fd00::/8)";

@@ -80,8 +80,8 @@ const others: Readonly<Record<string, [reason: string, ours: Ours]>> = {
     ],
   ],
   "bare address": [
-    "fails as we do",
-    `invalid conf: linkerd.subnets-to-ignore: ${noSubnet("10.0.0.1")}`,
+    "fails; an address alone can only be meant as a subnet of one",
+    [[admin, from("10.0.0.1/32"), toProxy, ...sent]],
   ],
   "no proxy ports": ["redirects to port 0", "invalid conf: linkerd.incoming-proxy-port is missing"],
   "port 65536": ["fails as we do", `invalid conf: linkerd.incoming-proxy-port: ${noPort("65536")}`],

@@ -1,5 +1,8 @@
 // Parity: the annotations of pods and namespaces.
+
+import { expect } from "vitest";
 import type { Annotations } from "../../lab/api-objects.ts";
+import { injected } from "./level.ts";
 import { config, type Gives, linkerd, type Row, row } from "./row.ts";
 
 const say = (entries: Annotations) => ({ pod: { annotations: config(entries) } });
@@ -68,6 +71,33 @@ export const annotationRows: readonly Row[] = [
     sluice: { "deny-annotations": { emoji: [], "*": ["skip-inbound-ports"] } },
     gives: { rules: { in: ["80,4190,4191"] } },
   }),
+  row(skipInbound, "entries that cannot be read, which are dropped", {
+    ...say({ "skip-inbound-ports": "80,abc,+443,,90-80" }),
+    sluice: { "on-invalid-annotation": "drop-entries" },
+    gives: {
+      rules: { in: ["80,443,4190,4191"] },
+      warns: [
+        "config.linkerd.io/skip-inbound-ports: plus signs are passed over",
+        'config.linkerd.io/skip-inbound-ports: passed over: "abc" is not a port (1 to 65535); "" is not a port or a range of ports; "90-80" is not a range of ports (1-65535, lower end first)',
+      ],
+    },
+  }),
+  row(skipInbound, "longer than all annotations of a pod can be", {
+    annotations: injected(config({ "skip-inbound-ports": "80,".repeat(90_000) })),
+    gives: {
+      ...badAnnotation("skip-inbound-ports", "is longer than 262144 characters"),
+      requests: 0,
+    },
+  }),
+  ...["1", "80,"].map((text) =>
+    row(skipInbound, `120,000 blanks after ${text}`, {
+      annotations: injected(config({ "skip-inbound-ports": `${text}${" ".repeat(120_000)}x` })),
+      gives: {
+        error: [103, expect.stringContaining("is not a port"), "correct or remove them"],
+        requests: 0,
+      },
+    }),
+  ),
   row(skipOutbound, "25: in the place of the conf's", {
     ...withOutbound,
     ...say({ "skip-outbound-ports": "25" }),
@@ -87,6 +117,12 @@ export const annotationRows: readonly Row[] = [
     ...say({ "skip-outbound-ports": "" }),
     gives: { rules: { out: ["4567,9000:9010"] } },
   }),
+  row(skipOutbound, "an empty one of a pod that the injector marked is a list of nothing", {
+    ...withOutbound,
+    pod: { annotations: injected(config({ "skip-outbound-ports": "" })) },
+    namespace: config({ "skip-outbound-ports": "25", "inbound-port": "5143" }),
+    gives: { warns: [replaced], requests: 1 },
+  }),
   row(skipOutbound, "a key that is almost right", {
     pod: { annotations: { "linkerd.io/skip-outbound-ports": "25" } },
     gives: {
@@ -97,8 +133,14 @@ export const annotationRows: readonly Row[] = [
   }),
   row(skipSubnets, "of both families, in a pod that has both", {
     ...linkerd({ ipv6: true }),
-    ...say({ "skip-subnets": "fd00::1/8, 10.1.2.3/8,172.17.0.1/32" }),
-    gives: { rules: { from: ["10.0.0.0/8", "172.17.0.1/32"] }, ipv6: { from: ["fd00::/8"] } },
+    ...say({ "skip-subnets": "fd00::1/8, 10.1.2.3/8,172.17.0.1" }),
+    gives: {
+      rules: { from: ["10.0.0.0/8", "172.17.0.1/32"] },
+      ipv6: { from: ["fd00::/8"] },
+      warns: [
+        'config.linkerd.io/skip-subnets: "fd00::1/8" is read as fd00::/8; "10.1.2.3/8" is read as 10.0.0.0/8; "172.17.0.1" is read as 172.17.0.1/32',
+      ],
+    },
   }),
   row(skipSubnets, "an address", {
     ...say({ "skip-subnets": "010.0.0.1/8" }),
@@ -118,6 +160,26 @@ export const annotationRows: readonly Row[] = [
   row("config.linkerd.io/proxy-gid", "2103, of the namespace", {
     namespace: config({ "proxy-gid": "2103" }),
     gives: { rules: { gid: 2103 } },
+  }),
+  ...["-1", "0", "00"].map((gid) =>
+    row("config.linkerd.io/proxy-gid", `${gid}: none, though the conf has one`, {
+      ...linkerd({ "proxy-gid": 2102 }),
+      ...say({ "proxy-gid": gid }),
+      gives: {},
+    }),
+  ),
+  row(
+    "config.linkerd.io/inbound-port",
+    "05143, and the namespace's, which the injector overruled",
+    {
+      pod: { annotations: injected(config({ "inbound-port": "05143" })) },
+      namespace: config({ "outbound-port": "6140", "skip-inbound-ports": "25" }),
+      gives: { rules: { inPort: 5143 }, requests: 1 },
+    },
+  ),
+  row("config.linkerd.io/inbound-port", "the namespace's, of a pod without the injector's mark", {
+    namespace: config({ "inbound-port": "5143", "admin-port": "5191" }),
+    gives: {},
   }),
   row("config.linkerd.io/inbound-port", "5143", {
     ...say({ "inbound-port": "5143" }),
@@ -139,6 +201,12 @@ export const annotationRows: readonly Row[] = [
     ...say({ "close-wait-timeout": "1h" }),
     gives: {},
   }),
+  ...["0", "0s", "500ms"].map((text) =>
+    row("config.linkerd.io/close-wait-timeout", `${text}: not set`, {
+      ...say({ "close-wait-timeout": text }),
+      gives: {},
+    }),
+  ),
   row("config.linkerd.io/close-wait-timeout", "no duration", {
     ...say({ "close-wait-timeout": "soon" }),
     gives: badAnnotation(

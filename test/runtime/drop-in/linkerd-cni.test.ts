@@ -95,7 +95,10 @@ const others: Readonly<Record<string, [theirs: string, ours: Outcome]>> = {
       ],
     },
   ],
-  "bare address": ["fails as we do", badConf(`subnets-to-ignore: ${noSubnet("10.0.0.1")}`)],
+  "bare address": [
+    "fails; an address alone can only be meant as a subnet of one",
+    { rules: [[...jumps, ...sent, ...into(admin, from("10.0.0.1/32"), toProxy)]] },
+  ],
   "no proxy ports": ["redirects to port 0", badConf("incoming-proxy-port is missing")],
   "port 65536": ["fails as we do", badConf(`incoming-proxy-port: ${noPort("65536")}`)],
   simulate: ["writes nothing as we do", { rules: [] }],

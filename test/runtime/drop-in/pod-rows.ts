@@ -4,6 +4,7 @@ import { badConf, config, noAnnotations, noWay, type Row, row, unmarked } from "
 
 const proxy = { name: "linkerd-proxy" };
 const controlPlane = { "linkerd.io/control-plane-component": "destination" };
+const inKubeSystem = "K8S_POD_NAMESPACE=kube-system;K8S_POD_NAME=web";
 export const podRows: readonly Row[] = [
   row("container linkerd-proxy", "an ordinary one", { gives: {} }),
   row("container linkerd-proxy", "a native sidecar", {
@@ -80,6 +81,16 @@ export const podRows: readonly Row[] = [
     sluice: { "control-plane-namespace": "emoji", "api-server-ports": [8443, "443"] },
     gives: { rules: { out: ["443,8443"] }, requests: 0 },
   }),
+  row("label linkerd.io/control-plane-component", "the runtime tells: one of two namespaces", {
+    annotations: injected({ "linkerd.io/created-by": "linkerd/helm edge-26.7.1" }),
+    sluice: { "control-plane-namespace": ["linkerd", "emoji"], "api-server-ports": ["16443"] },
+    gives: { rules: { out: ["16443"] }, requests: 0 },
+  }),
+  row("label linkerd.io/control-plane-component", "an ordinary pod in its namespace", {
+    annotations: injected({ "linkerd.io/created-by": "linkerd/proxy-injector edge-26.7.1" }),
+    sluice: { "control-plane-namespace": "emoji" },
+    gives: { requests: 0 },
+  }),
   row("label linkerd.io/control-plane-component", "and skip-outbound-ports", {
     pod: { labels: controlPlane, annotations: config({ "skip-outbound-ports": "25" }) },
     gives: { rules: { out: ["25,443,6443"] }, requests: 3 },
@@ -88,12 +99,24 @@ export const podRows: readonly Row[] = [
     sluice: { "api-server-ports": [443, "https"] },
     gives: badConf('sluice.api-server-ports: "https" is not a port (1 to 65535)'),
   }),
-  row("namespace kube-system", "the pod's", {
-    args: "K8S_POD_NAMESPACE=kube-system;K8S_POD_NAME=web",
+  row("namespace kube-system", "the pod's, which is marked", {
+    args: inKubeSystem,
+    annotations: injected(),
+    gives: { requests: 0 },
+  }),
+  row("namespace kube-system", "the pod's, which is not marked", {
+    args: inKubeSystem,
+    annotations: {},
+    gives: { skipped: unmarked, requests: 0 },
+  }),
+  row("namespace kube-system", "written down", {
+    args: inKubeSystem,
+    annotations: injected(),
+    sluice: { "exclude-namespaces": ["kube-system"] },
     gives: { skipped: "namespace kube-system is excluded", requests: 0 },
   }),
   row("namespace kube-system", "not excluded", {
-    args: "K8S_POD_NAMESPACE=kube-system;K8S_POD_NAME=web",
+    args: inKubeSystem,
     annotations: injected(),
     sluice: { "exclude-namespaces": [] },
     gives: { requests: 0 },
@@ -110,4 +133,11 @@ export const podRows: readonly Row[] = [
     args: "IgnoreUnknown=1",
     gives: { skipped: "the runtime names no pod", requests: 0 },
   }),
+  ...["", "IgnoreUnknown=1", "K8S_POD_NAME=web", "K8S_POD_NAMESPACE=emoji"].map((args) =>
+    row("no pod in CNI_ARGS", `a mark in the annotations, and only ${JSON.stringify(args)}`, {
+      args,
+      annotations: injected(),
+      gives: { requests: 0 },
+    }),
+  ),
 ];

@@ -43,9 +43,10 @@ export const row = (key: string, when: string, more: More): Row => ({ key, when,
 export const linkerd = (keys: Readonly<Record<string, unknown>>) => ({
   linkerd: { ...chartDefault, ...keys },
 });
+/** For a pod whose proxy the API told of: no more is asked. */
 export const badConf = (problem: string): Gives => ({
   error: [7, `invalid conf: ${problem}`],
-  requests: 0,
+  requests: 1,
 });
 
 /** Annotations of Linkerd's configuration, by their keys without prefix. */

@@ -89,13 +89,29 @@ test.concurrent.for(given)(
   },
 );
 
+const ofOld = '"ips":[{"version":"4","address":"10.9.0.2/24"}],"x":12345678901234567890';
+const ofNew = '"ips":[{"address":"10.9.0.2/24"}],"x":12345678901234567890';
+const wordsOf = (version: string) => (version < "1" ? ofOld : ofNew);
+const pairs = supportedVersions.flatMap((from) =>
+  supportedVersions.filter((to) => to !== from).map((to): [string, string] => [from, to]),
+);
+
+test.concurrent.for(pairs)(
+  "ADD takes a prevResult of %s in a list of %s, and prints it in the list's",
+  async ([from, to], { scene }) => {
+    const result = `{"cniVersion":"${from}",${wordsOf(from)}}`;
+    const { exitCode, stdout } = await scene.call("ADD", stdinOf(scene, to, result));
+    expect([exitCode, stdout]).toEqual([0, `{"cniVersion":"${to}",${wordsOf(to)}}`]);
+  },
+);
+
 const refused: [when: string, prevResult: unknown, problem: string][] = [
   ["it is a list", [], "it is not a JSON object"],
   ["it is a string", "x", "it is not a JSON object"],
   [
-    "it is of another version",
-    { cniVersion: "0.4.0" },
-    'result type supports [1.1.0] but unmarshalled CNIVersion is "0.4.0"',
+    "it is of a version that is not spoken",
+    { cniVersion: "0.2.0" },
+    'result type supports [1.1.0] but unmarshalled CNIVersion is "0.2.0"',
   ],
   ["its ips are no list", { ips: {} }, "ips is not a list"],
   ["an address is missing", { ips: [{}] }, "an entry of ips has no address"],
