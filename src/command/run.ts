@@ -12,6 +12,7 @@ import type { Deps } from "../deps.ts";
 import { type Logger, redact } from "../log.ts";
 import { readConf, unknownKeys } from "../mesh/conf.ts";
 import { few } from "../mesh/telling.ts";
+import type { StdinLimits } from "../stdio.ts";
 import { version } from "../version.ts";
 import { add } from "./add.ts";
 import { type Call, podOf, subjectOf, type Told } from "./call.ts";
@@ -21,7 +22,10 @@ import { toCniError } from "./failure.ts";
 import { gc } from "./gc.ts";
 import { status } from "./status.ts";
 
-export type Input = { readonly env: Environment; readonly readStdin: () => string };
+export type Input = {
+  readonly env: Environment;
+  readonly readStdin: (limits: StdinLimits) => string;
+};
 export type Output = {
   readonly exitCode: number;
   readonly stdout: string;
@@ -42,7 +46,12 @@ const flows: ReadonlyMap<string, Flow> = new Map([
 /** Serves one call. Never rejects; what went wrong is CNI JSON on stdout and exit status 1. */
 export async function run(input: Input, deps: Deps): Promise<Output> {
   if ((input.env["CNI_COMMAND"] ?? "") === "") return about();
-  const state: State = { cniVersion: currentVersion, subject: "this call", lenient: false };
+  const state: State = {
+    began: deps.clock.monotonicMs(),
+    cniVersion: currentVersion,
+    subject: "this call",
+    lenient: false,
+  };
   try {
     return done(await serve(input, deps, state));
   } catch (thrown) {
@@ -55,6 +64,7 @@ export async function run(input: Input, deps: Deps): Promise<Output> {
 
 /** What is known so far, for the error that may come. */
 type State = {
+  readonly began: number;
   cniVersion: string;
   subject: string;
   /** DEL: libcni stops the whole chain at the first DEL that fails, so what goes wrong is only told to the log. */
@@ -70,7 +80,7 @@ async function serve(input: Input, deps: Deps, state: State): Promise<string> {
   const { command, containerId, ifName } = request;
   state.fields = () => ({ command, containerId, ifName, pod: podOf(request) });
   state.lenient = command === "DEL";
-  const network = parseNetworkConf(readInput(input));
+  const network = parseNetworkConf(readInput(input, deps, state));
   if (supportedVersions.includes(network.cniVersion)) state.cniVersion = network.cniVersion;
   const flow = flows.get(command);
   if (flow === undefined) {
@@ -80,7 +90,7 @@ async function serve(input: Input, deps: Deps, state: State): Promise<string> {
   const { conf: plugin, problems: confProblems } = readConf(network.document);
   const log = deps.openLog({ level: plugin.log_level, file: plugin.log_file });
   state.log = log;
-  const call = makeCall({ request, network, plugin, confProblems, log }, deps);
+  const call = makeCall({ request, network, plugin, confProblems, log }, deps, state);
   if (containerId !== "") state.subject = subjectOf(call);
   if (command === "ADD") warnOfUnknownKeys(call);
   // ADD tells of it when it is known whether the pod has a proxy, and STATUS when it is news.
@@ -99,10 +109,17 @@ function warnOfProblems({ confProblems, log }: Call): void {
   log.warn({ problems: few(confProblems) }, "the conf has faults; defaults stand in their place");
 }
 
-function readInput({ readStdin }: Input): string {
+/** Of stdin. The largest results of ordinary plugins, with hundreds of addresses and routes, stay far below. */
+const mostBytes = 1024 * 1024;
+
+/** For stdin, since how long the whole call may take is in it: as long as it may where nothing else is said. */
+const stdinMs = 20_000;
+
+function readInput({ readStdin }: Input, { clock }: Deps, { began }: State): string {
   try {
-    return readStdin();
+    return readStdin({ mostBytes, remainingMs: () => began + stdinMs - clock.monotonicMs() });
   } catch (cause) {
+    if (cause instanceof CniError) throw cause;
     const problem = cause instanceof Error ? cause.message : String(cause);
     throw new CniError(errorCode.ioFailure, `error reading from stdin: ${problem}`, { cause });
   }
@@ -113,12 +130,11 @@ function report({ code, message, details, cause }: CniError, deps: Deps, state: 
   log.error({ ...state.fields?.(), code, details, err: cause }, message);
 }
 
-function makeCall(
-  read: Pick<Call, "request" | "network" | "plugin" | "confProblems" | "log">,
-  deps: Deps,
-): Call {
+type Read = Pick<Call, "request" | "network" | "plugin" | "confProblems" | "log">;
+
+function makeCall(read: Read, deps: Deps, { began }: State): Call {
   const { clock } = deps;
-  const end = clock.monotonicMs() + read.plugin.sluice["timeout-seconds"] * 1_000;
+  const end = began + read.plugin.sluice["timeout-seconds"] * 1_000;
   return {
     ...read,
     pod: podOf(read.request),

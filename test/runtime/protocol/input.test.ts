@@ -1,6 +1,19 @@
 // What runtimes send beside prevResult: keys that nobody asked for, annotations in all forms, CNI_ARGS as they come.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { execa } from "execa";
 import { expect } from "vitest";
-import { commandLine, failure, linesOf, linkerd, prevResult, test } from "./scene.ts";
+import {
+  commandLine,
+  failure,
+  forms,
+  linesOf,
+  linkerd,
+  type Program,
+  prevResult,
+  type Scene,
+  test,
+} from "./scene.ts";
 
 const capability = "io.kubernetes.cri.pod-annotations";
 const meshed = { "linkerd.io/proxy-version": "stable-2.14" };
@@ -138,6 +151,112 @@ test("ADD refuses a network name that no record's file can have, and does nothin
   }
   expect(found).toEqual([0, 0, 0]);
 });
+
+const mebibyte = 1024 * 1024;
+
+/** A conf of so many bytes, most of them in prevResult. */
+function confOfSize(scene: Scene, size: number): { conf: string; result: string } {
+  const withFiller = (filler: string) => {
+    const result = JSON.stringify({ ...prevResult, dns: { search: [filler] } });
+    const conf = JSON.stringify({ ...scene.conf(), prevResult: 0 });
+    return { conf: conf.replace('"prevResult":0', () => `"prevResult":${result}`), result };
+  };
+  return withFiller("x".repeat(size - withFiller("").conf.length));
+}
+
+const tooMuch = failure(
+  6,
+  "stdin holds more than 1048576 bytes",
+  "a conf with its prevResult is some kilobytes long: see what the plugins before print",
+);
+
+/** How stdin comes: a pipe, as most runtimes make it, the socket of a program in Node, a file. */
+const ways: Readonly<Record<string, string>> = {
+  pipe: 'cat "$DIR/stdin" | { exec "$@"; }',
+  socket: 'exec "$@"',
+  file: 'exec "$@" <"$DIR/stdin"',
+};
+
+test.concurrent.for(Object.entries(ways))(
+  "stdin is taken up to its bound, and nothing beyond, when it is a %s",
+  async ([, script], { scene }) => {
+    const call = async (verb: string, stdin: string) => {
+      writeFileSync(join(scene.dir, "stdin"), stdin);
+      const program: Program = ["bash", "--norc", "-c", script, "bash", ...forms.executable];
+      const { exitCode, stdout } = await scene.call(verb, stdin, {
+        program,
+        env: { DIR: scene.dir },
+      });
+      return [exitCode, stdout];
+    };
+    const { conf, result } = confOfSize(scene, mebibyte);
+    expect(await call("ADD", conf)).toEqual([0, result]);
+    for (const more of [`${conf} `, conf.repeat(50)]) {
+      expect(await call("ADD", more)).toEqual([1, tooMuch]);
+      expect(await call("STATUS", more)).toEqual([1, tooMuch]);
+      expect(await call("DEL", more)).toEqual([0, ""]);
+    }
+    expect(await call("DEL", conf)).toEqual([0, ""]);
+  },
+);
+
+const tooLate = failure(
+  11,
+  "stdin was not closed in time",
+  "the runtime has to write the conf to the plugin's stdin, and to close it",
+);
+
+/** The descriptor is open for writing as well, so there is always one who might write. */
+const never = 'mkfifo "$DIR/in"; exec 0<>"$DIR/in"; printf %s "$WRITTEN" >"$DIR/in"; exec "$@"';
+
+const unclosed: [verb: string, stdin: "pipe" | "socket", answer: unknown[]][] = [
+  ["ADD", "pipe", [1, tooLate]],
+  ["ADD", "socket", [1, tooLate]],
+  ["DEL", "pipe", [0, ""]],
+  ["DEL", "socket", [0, ""]],
+];
+
+// All wait for the same 20 seconds.
+test.concurrent.for(unclosed)(
+  "%s ends when stdin is a %s that is never closed",
+  async ([verb, stdin, answer], { scene }) => {
+    const conf = JSON.stringify(scene.conf());
+    const more = { env: { DIR: scene.dir, WRITTEN: conf, PATH: process.env["PATH"] } };
+    const program: Program = ["bash", "--norc", "-c", never, "bash", ...forms.executable];
+    const { exitCode, stdout } =
+      stdin === "socket"
+        ? await callUnclosed(scene, verb, conf)
+        : await scene.call(verb, "", { program, ...more });
+    expect([exitCode, stdout]).toEqual(answer);
+  },
+);
+
+async function callUnclosed(scene: Scene, verb: string, conf: string) {
+  const [file, ...args] = forms.executable;
+  const env = {
+    CNI_COMMAND: verb,
+    CNI_CONTAINERID: "c1",
+    CNI_NETNS: scene.pod.path,
+    CNI_IFNAME: "eth0",
+    CNI_PATH: "/",
+  };
+  const call = execa(file, args, { env, extendEnv: false, reject: false });
+  call.stdin.write(conf);
+  return await call;
+}
+
+test.concurrent.for(["ADD", "CHECK", "GC", "STATUS", "DEL"])(
+  "%s refuses a conf that is nested too deeply",
+  async (verb, { scene }) => {
+    const deep = "[".repeat(6_000) + "]".repeat(6_000);
+    const text = "error unmarshall network config: the JSON is nested to more than 100 levels";
+    for (const key of ["prevResult", "linkerd", "runtimeConfig", "other"]) {
+      const conf = JSON.stringify({ ...scene.conf(), [key]: "@" }).replace('"@"', deep);
+      const { exitCode, stdout } = await scene.call(verb, conf);
+      expect([exitCode, stdout]).toEqual(verb === "DEL" ? [0, ""] : [1, failure(6, text)]);
+    }
+  },
+);
 
 function lineOf(command: string, pod: object, told: object): object {
   const attachment = { containerId: "c1", ifName: "eth0" };
