@@ -118,7 +118,8 @@ function environment(command: string): Record<string, string> {
 
 // A child is started, to have that warm too, but a harmless one, which says a word on each of its outputs; the answer is that
 // of tools that did what they were told.
-// Arguments and outputs as netfilter/client.ts has them: seven words a job, its save program the third, its text the last.
+// Arguments and outputs as netfilter/client.ts has them: seven words a job, its save program the third, its text the last;
+// nft's answer behind a NUL, which is not looked at where nobody asked.
 function answering(exec: Exec): Exec {
   const saved = new Map<string, string>();
   return async (request) => {
@@ -130,10 +131,37 @@ function answering(exec: Exec): Exec {
       if (text !== "") saved.set(save, savedFrom(text));
       return ["", saved.get(save) ?? ""];
     });
-    const statuses = jobs.map((_, i) => `${i} 0 0\n`).join("");
-    return { exitCode: 0, timedOut: false, startError: "", outputs: [statuses, ...streams] };
+    const statuses = [...jobs.map((_, i) => `${i} 0 0\n`), "nft 0\n"].join("");
+    const outputs = [statuses, ...streams.slice(0, -1), `${streams.at(-1) ?? ""}\0${listing}\n`];
+    return { exitCode: 0, timedOut: false, startError: "", outputs };
   };
 }
+
+// What nft tells of such a netns.
+const listing = JSON.stringify({
+  nftables: [
+    { table: { family: "ip", name: "nat" } },
+    {
+      chain: {
+        family: "ip",
+        table: "nat",
+        name: "OUTPUT",
+        type: "nat",
+        hook: "output",
+        prio: -100,
+      },
+    },
+    {
+      rule: {
+        ...{ family: "ip", table: "nat", chain: "OUTPUT" },
+        expr: [
+          { match: { op: "==", left: { meta: { key: "l4proto" } }, right: "tcp" } },
+          { jump: { target: "PROXY_INIT_OUTPUT" } },
+        ],
+      },
+    },
+  ],
+});
 
 function savedFrom(restore: string): string {
   const rules = restore.split("\n").map((line) => line.replace(/^-I/, "-A"));

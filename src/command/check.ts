@@ -2,18 +2,15 @@
 import type { AttachmentRecord } from "../attachment/record.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { readPrevResult } from "../cni/result.ts";
-import type { BackendChoice } from "../netfilter/choice.ts";
-import type { Outcome } from "../netfilter/client.ts";
-import { compare, compareOther, type Drift, renderDrift } from "../netfilter/compare.ts";
-import { readTable, restoreJob } from "../netfilter/converge.ts";
-import type { Backend, Ruleset } from "../netfilter/table.ts";
+import { renderDrift } from "../netfilter/compare.ts";
+import type { Backend } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
 import { closeWaitSetting, readSysctl } from "../netns/sysctl.ts";
 import { buildRulesets } from "../redirect/ruleset.ts";
 import { chooseBackend } from "./backend.ts";
-import { type Call, keyOf, lookingOf, sessionOf, subjectOf, type Told } from "./call.ts";
+import { type Call, keyOf, lookingOf, subjectOf, type Told } from "./call.ts";
 import { deriveIntent } from "./intent.ts";
-import { looksInto, otherThan } from "./redirect.ts";
+import { observe, type Wanted } from "./observe.ts";
 
 /**
  * Compares the netns with the attachment's record, or, where there is none, with what ADD would make of the conf.
@@ -31,11 +28,7 @@ export async function check(call: Call, told: Told): Promise<string> {
   return "";
 }
 
-type Expected = {
-  readonly rulesets: readonly Ruleset[];
-  readonly choice: BackendChoice;
-  readonly closeWaitSeconds: number | undefined;
-};
+type Expected = Wanted & { readonly closeWaitSeconds: number | undefined };
 
 // Nothing is expected of a pod that ADD left alone, or only simulated.
 async function expected(call: Call, netns: Netns, told: Told): Promise<Expected | undefined> {
@@ -52,7 +45,7 @@ async function expected(call: Call, netns: Netns, told: Told): Promise<Expected 
 async function derive(
   call: Call,
   netns: Netns,
-): Promise<(Pick<AttachmentRecord, "intent"> & Pick<Expected, "rulesets">) | undefined> {
+): Promise<(Pick<AttachmentRecord, "intent"> & Pick<Wanted, "rulesets">) | undefined> {
   const derived = await deriveIntent(call, netns, readPrevResult(call.network));
   if (derived.kind === "skip" || call.plugin.linkerd.simulate) return undefined;
   const { containerId } = call.request;
@@ -79,32 +72,6 @@ async function verifySetting(call: Call, netns: Netns, wanted: Expected): Promis
   const found = await readSysctl(netns, closeWaitSetting, lookingOf(call));
   if (found === String(closeWaitSeconds)) return [];
   return [`changed-sysctl (${closeWaitSetting}): expected ${closeWaitSeconds}; found ${found}`];
-}
-
-async function observe(call: Call, netns: Netns, { rulesets, choice }: Expected): Promise<Drift[]> {
-  const own = rulesets.map(({ family }) => restoreJob(choice, family, []));
-  const others = await looksInto(call, otherThan(choice.backend), rulesets);
-  const { client, remainingMs } = sessionOf(call, netns, choice);
-  const outcomes = await client(netns, [...own, ...others], remainingMs());
-  return outcomes.flatMap((outcome) => {
-    const ruleset = rulesets.find(({ family }) => family === outcome.job.family);
-    return ruleset === undefined ? [] : driftsIn(outcome, ruleset, choice.backend);
-  });
-}
-
-function driftsIn(outcome: Outcome, ruleset: Ruleset, chosen: Backend): Drift[] {
-  const { backend, tools, family } = outcome.job;
-  const table = readTable(outcome);
-  if (!(table instanceof Error)) {
-    return backend === chosen ? compare(ruleset, table) : compareOther(family, table, backend);
-  }
-  // The other backend need not work on this node: then nothing of ours can be in it.
-  if (backend !== chosen) return [];
-  throw new CniError(
-    errorCode.tryAgainLater,
-    `${tools.save} (${backend}, ${family}) could not show the nat table: ${table.message}`,
-    { details: "whether the redirect is in place is not known" },
-  );
 }
 
 function drifted(call: Call, backend: Backend, lines: readonly string[]): CniError {

@@ -17,8 +17,17 @@ export type Job = {
   readonly tools: Tools;
   /** The text for iptables-restore; "" to read only. */
   readonly restore: string;
-  /** The table that nft's save shows; nat where none is named. */
-  readonly table?: "mangle";
+  /** The table that nft's save shows; nat where none is named. Legacy's always shows all that there are. */
+  readonly table?: "mangle" | "all";
+  /** nft, where it is to list all chains and rules besides, once all is done; with one job of a batch. */
+  readonly native?: string;
+};
+
+/** What nft printed. No status: it did not end by itself. */
+export type NativeAnswer = {
+  readonly status: number | undefined;
+  readonly text: string;
+  readonly said: string;
 };
 
 /** What came of a job. Status 0 is success; the shell's 126 and 127 mean that the program could not be run. */
@@ -28,6 +37,8 @@ export type Outcome = {
   readonly saveStatus: number;
   readonly saved: string;
   readonly stderr: string;
+  /** With the job that nft was to be asked with. */
+  readonly native?: NativeAnswer;
   /** Nothing could be hidden from the tools, so they may have asked the network for users (see nssMask). */
   readonly unmasked?: true;
 };
@@ -121,6 +132,7 @@ async function runBatch(
       "sluice",
       mask.join(" "),
       ...jobs.flatMap((job, index) => jobArguments(job, index, wait)),
+      ...jobs.flatMap(({ native }) => native ?? []),
     ],
     env: childEnvironment(host.path),
     outputs: 1 + 2 * jobs.length,
@@ -186,7 +198,7 @@ function jobArguments(job: Job, index: number, wait: string): string[] {
     String(2 + 2 * index),
     restore === "" ? "" : tools.restore,
     tools.save,
-    job.backend === "legacy" ? "" : table,
+    job.backend === "legacy" || table === "all" ? "" : table,
     guardOf(job),
     tools.waits ? wait : "",
     restore,
@@ -204,14 +216,26 @@ function readOutcomes(jobs: readonly Job[], result: ExecResult): Outcome[] {
     const found = new RegExp(`^${i} (\\d+) (\\d+)$`, "m").exec(statuses);
     if (found === null) return [];
     const [restoreStatus, saveStatus] = [Number(found[1]), Number(found[2])];
-    const [stderr = "", saved = ""] = streams.slice(2 * i);
-    return [{ job, restoreStatus, saveStatus, saved, stderr: stderr.trim() }];
+    const [stderr = "", saved = ""] = streams.slice(2 * i).map(ofJob);
+    const native = job.native === undefined ? {} : { native: nativeAnswer(statuses, streams) };
+    return [{ job, restoreStatus, saveStatus, saved, stderr: stderr.trim(), ...native }];
   });
   if (outcomes.length === jobs.length) return outcomes;
   const restored = jobs.filter(({ restore }, i) => {
     return restore !== "" && new RegExp(`^${i} 0\\b`, "m").test(statuses);
   });
   throw new BatchError(batchProblem(jobs, result), isPassing(result), restored);
+}
+
+// nft's answer stands in the last job's streams, behind a NUL: neither a save nor JSON can hold one.
+function nativeAnswer(statuses: string, streams: readonly string[]): NativeAnswer {
+  const status = /^nft (\d+)$/m.exec(statuses)?.[1];
+  const [said = "", text = ""] = streams.slice(-2).map((stream) => stream.split("\0")[1] ?? "");
+  return { status: status === undefined ? undefined : Number(status), text, said: said.trim() };
+}
+
+function ofJob(stream: string): string {
+  return stream.split("\0", 1)[0] ?? "";
 }
 
 function batchProblem(jobs: readonly Job[], result: ExecResult): string {
@@ -257,11 +281,13 @@ function startFailureOf({ startError, outputs }: ExecResult): StartFailure | und
 // Constant: what differs from call to call are its arguments. First, files to hide from what is run here (blanks between
 // them), which the caller gave a mount namespace for. Then for each job: file descriptor for messages (the one after
 // it is for the save's text), restore program or "", save program, table for the save or "", the file that says whether
-// there is anything to read or "", seconds to wait for the lock, restore text. Lines go to stdout as soon as something is
-// known: "job restore-status", and at the end of the job "job restore-status save-status".
+// there is anything to read or "", seconds to wait for the lock, restore text. Last, nft where it is to be asked. Lines go
+// to stdout as soon as something is known: "job restore-status", at the end of the job "job restore-status save-status",
+// and "nft status".
 // - The save of legacy is called without -t: with it, it makes the table. The file is /proc/net/ip_tables_names: an
 //   empty one means that legacy has no table, and spares the call.
 // - The last job runs in the shell itself: a process less. A here-document, not a pipe: the same, and the text is data.
+// - nft comes after it, in the same streams, behind a NUL: some shells know no descriptors beyond 9.
 const script = `
 job() {
   n=$1 r=0 s=0
@@ -278,11 +304,20 @@ for file in $1; do mount --bind /dev/null "$file" || exit 1; done
 shift
 n=0
 while [ $# -ge 7 ]; do
+  last=$1
   if [ -n "$5" ] && ! read -r found 2>/dev/null <"$5"; then echo "$n 0 0"
-  elif [ $# -gt 7 ]; then job "$n" "$@" &
+  elif [ $# -ge 14 ]; then job "$n" "$@" &
   else job "$n" "$@"
   fi
   shift 7; n=$((n + 1))
 done
+if [ $# -gt 0 ]; then
+  s=0
+  {
+    printf '\\0'; printf '\\0' >&2
+    "$1" -j list ruleset || s=$?
+  } >&"$((last + 1))" 2>&"$last"
+  echo "nft $s"
+fi
 wait
 `;

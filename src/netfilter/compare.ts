@@ -12,6 +12,7 @@ import {
   type RuleText,
   rulesOf,
   type Table,
+  type TableName,
 } from "./table.ts";
 
 export type DriftKind =
@@ -22,6 +23,7 @@ export type DriftKind =
   | "missing-jump"
   | "duplicate-jump"
   | "shadowed-jump"
+  | "dormant-table"
   | "other-backend"
   | "unverifiable";
 
@@ -29,6 +31,8 @@ export type DriftKind =
 export type Drift = {
   readonly kind: DriftKind;
   readonly family: Family;
+  /** Not set: nat. */
+  readonly table?: TableName;
   readonly chain: string;
   readonly expected: string;
   readonly found: string;
@@ -68,13 +72,14 @@ export function compareOther(family: Family, table: Table, backend: Backend): Dr
 }
 
 /** One line for a person: kind, place, the line expected and the line found. */
-export function renderDrift({ kind, family, chain, expected, found }: Drift): string {
+export function renderDrift(drift: Drift): string {
+  const { kind, family, table = "nat", chain, expected, found } = drift;
   const sides = [
     expected === "" ? "" : `expected ${expected}`,
     found === "" ? "found nothing" : `found ${found}`,
   ];
   const place = chain === "" ? "" : ` ${chain}`;
-  return `${kind} (${family} nat${place}): ${sides.filter((side) => side !== "").join("; ")}`;
+  return `${kind} (${family} ${table}${place}): ${sides.filter((side) => side !== "").join("; ")}`;
 }
 
 type Difference = Omit<Drift, "family">;

@@ -15,7 +15,7 @@ import { planRemoval, type Transaction } from "./plan.ts";
 import { advance, begin, isDone, isFresh, isRefused, type Progress } from "./progress.ts";
 import { renderRestore } from "./restore.ts";
 import { parseSave, SaveSyntaxError } from "./save.ts";
-import type { Family, Ruleset, Table } from "./table.ts";
+import { emptyTable, type Family, type Ruleset, type Table, type TableName } from "./table.ts";
 
 /** Where, with what, and in what time work is done. */
 export type Session = {
@@ -125,18 +125,30 @@ async function runAll(
   }
 }
 
-/** The table that a job read, or why it could not be read. */
-export function readTable(outcome: Outcome): Table | Error {
+/** A table that a job read, or why it could not be read. */
+export function readTable(outcome: Outcome, name: TableName = "nat"): Table | Error {
+  const undecoded = outcome.saveStatus === 0 ? null : undecodable.exec(outcome.stderr);
+  if (undecoded !== null) return { ...emptyTable, unverifiable: `${undecoded[0]}.` };
   if (outcome.saveStatus !== 0) {
     return new Error(readFailure(outcome.saveStatus, outcome.stderr).said);
   }
   try {
-    return parseSave(outcome.saved);
+    return parseSave(outcome.saved, name);
   } catch (error) {
     if (error instanceof SaveSyntaxError) return error;
     throw error;
   }
 }
+
+/**
+ * Some rule of nft's own (`meta skuid 5`) ends iptables-save, which does not say where it stands: the tool works, and the
+ * table cannot be shown.
+ */
+export function isUndecodable({ saveStatus, stderr }: Outcome): boolean {
+  return saveStatus !== 0 && undecodable.test(stderr);
+}
+
+const undecodable = /Parsing nftables rule failed|Cannot decode all rules provided by kernel/;
 
 /** A job that writes a transaction and reads the table back. */
 export function restoreJob(choice: BackendChoice, family: Family, transaction: Transaction): Job {

@@ -92,13 +92,13 @@ function failureOf(outcome: Outcome, table: Table | Error, fresh: boolean): Fail
   const { restoreStatus, saveStatus, stderr } = outcome;
   const { restore, save } = outcome.job.tools;
   const where = { program: restoreStatus === 0 ? save : restore, chain: failedChain(stderr) };
+  if (!(table instanceof Error) && table.unverifiable !== undefined) {
+    const hidden = { kind: "unsupported", said: table.unverifiable, advice: nativeAdvice } as const;
+    return { ...hidden, program: restore, chain: "", isUnverifiable: true };
+  }
   if (saveStatus !== 0) return { ...readFailure(restoreStatus || saveStatus, stderr), ...where };
   if (table instanceof Error) {
     return { kind: "unknown", said: table.message, advice: "", program: save, chain: "" };
-  }
-  if (table.unverifiable !== undefined) {
-    const hidden = { kind: "unsupported", said: table.unverifiable, advice: nativeAdvice } as const;
-    return { ...hidden, program: restore, chain: "", isUnverifiable: true };
   }
   if (restoreStatus === 0) return undefined;
   if (fresh && holdsAny(table, ownNames(outcome.job.restore))) return undefined;

@@ -137,11 +137,15 @@ const told = {
   execs: 1,
   durationMs: 0,
 };
+const unseen = {
+  level: "debug",
+  message: "nft is not on the node: chains of nft's own are not seen",
+};
 
 test("CHECK says nothing, and logs one line, when all is in order", async () => {
   const world = await healthy();
   expect(await cni(world, "CHECK")).toEqual(succeeded(""));
-  expect(world.lines).toEqual([{ level: "info", message: "done", ...told }]);
+  expect(world.lines).toEqual([unseen, { level: "info", message: "done", ...told }]);
 });
 
 test("CHECK logs its error with the drift when there is some", async () => {
@@ -151,6 +155,7 @@ test("CHECK logs its error with the drift when there is some", async () => {
   expect(await cni(world, "CHECK")).toEqual(driftedAs(lines, "nft"));
   const message = "pod emoji/web is not redirected as intended: 4 drifts (nft)";
   expect(world.lines).toEqual([
+    unseen,
     { level: "error", message, ...told, code: 100, details: lines.join("\n"), err: undefined },
   ]);
 });
@@ -175,6 +180,7 @@ test.each(noRecord)(
     expect(await cni(world, "CHECK")).toEqual(succeeded(""));
     expect(world.lines).toMatchObject([
       { level: "warn", message: warning, containerId: "c0ffee" },
+      unseen,
       { message: "done", backend: "nft" },
     ]);
     expect(await cni(world, "CHECK", withLinkerd({ "proxy-uid": 3000 }))).toEqual(

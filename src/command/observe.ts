@@ -1,0 +1,106 @@
+// What CHECK sees of a netns: both backends' tables, and nft's own view where nft is on the node. Edge; changes nothing.
+// One child; a second one only where a rule of nft's own keeps iptables-save from showing all tables in one.
+import { CniError, errorCode } from "../cni/error.ts";
+import type { BackendChoice } from "../netfilter/choice.ts";
+import type { Job, Outcome } from "../netfilter/client.ts";
+import type { Drift } from "../netfilter/compare.ts";
+import { isUndecodable, readTable, restoreJob } from "../netfilter/converge.ts";
+import { NativeSyntaxError, parseNative } from "../netfilter/native.ts";
+import { compareSight, type Save, type Sight } from "../netfilter/sight.ts";
+import type { Ruleset } from "../netfilter/table.ts";
+import type { Netns } from "../netns/path.ts";
+import { type Call, sessionOf } from "./call.ts";
+import { looksInto, otherThan } from "./redirect.ts";
+
+/** What a netns should hold, and through which backend it was written. */
+export type Wanted = { readonly rulesets: readonly Ruleset[]; readonly choice: BackendChoice };
+
+/**
+ * All drifts of a netns; none when it is redirected as it should be.
+ * @throws CniError 11 when a table could not be read, which is no drift.
+ */
+export async function observe(call: Call, netns: Netns, wanted: Wanted): Promise<Drift[]> {
+  const { rulesets, choice } = wanted;
+  const { client, remainingMs } = sessionOf(call, netns, choice);
+  const first = await client(netns, await jobsFor(call, wanted), remainingMs());
+  requireShown(first, choice);
+  const broken = first.filter(isUndecodable).map(({ job }) => natAlone(job));
+  const second = broken.length === 0 ? [] : await client(netns, broken, remainingMs());
+  const saves = withNat(first.map(readSave), second.map(readSave));
+  const sight: Sight = { saves, native: readNative(call, first) };
+  return compareSight(rulesets, choice.backend, sight);
+}
+
+async function jobsFor(call: Call, { rulesets, choice }: Wanted): Promise<Job[]> {
+  const own = rulesets.map(({ family }) => restoreJob(choice, family, []));
+  const others = await looksInto(call, otherThan(choice.backend), rulesets);
+  const native = call.deps.find("nft");
+  if (native === undefined) {
+    call.log.debug({}, "nft is not on the node: chains of nft's own are not seen");
+  }
+  return [...own, ...others].map((job, i) => {
+    const asking = i === 0 && native !== undefined ? { native } : {};
+    return { ...job, table: "all", ...asking };
+  });
+}
+
+// A rule of nft's own in some table ends the save of all; the nat table may be shown by itself.
+function natAlone({ family, backend, tools, restore }: Job): Job {
+  return { family, backend, tools, restore };
+}
+
+function readSave(outcome: Outcome): Save {
+  const { family, backend } = outcome.job;
+  const read = (name: "nat" | "raw" | "mangle") => readTable(outcome, name);
+  return {
+    family,
+    backend,
+    tables: { nat: read("nat"), raw: read("raw"), mangle: read("mangle") },
+  };
+}
+
+// What the second look showed of nat, beside what the first one said of the other tables.
+function withNat(saves: readonly Save[], second: readonly Save[]): Save[] {
+  return saves.map((save) => {
+    const again = second.find(({ family, backend }) => {
+      return family === save.family && backend === save.backend;
+    });
+    return again === undefined
+      ? save
+      : { ...save, tables: { ...save.tables, nat: again.tables.nat } };
+  });
+}
+
+function requireShown(outcomes: readonly Outcome[], { backend }: BackendChoice): void {
+  for (const outcome of outcomes.filter(({ job }) => job.backend === backend)) {
+    const table = readTable(outcome);
+    if (!(table instanceof Error)) continue;
+    const { tools, family } = outcome.job;
+    throw new CniError(
+      errorCode.tryAgainLater,
+      `${tools.save} (${backend}, ${family}) could not show the nat table: ${table.message}`,
+      { details: "whether the redirect is in place is not known" },
+    );
+  }
+}
+
+// Where nft says that it cannot list (no such feature, no such kernel), that is no drift. Where it was ended while it
+// read what this netns holds, it is.
+function readNative(call: Call, outcomes: readonly Outcome[]): Sight["native"] {
+  const answer = outcomes.find(({ native }) => native !== undefined)?.native;
+  if (answer === undefined) return undefined;
+  const { status, said, text } = answer;
+  if (status === undefined || status > 128) {
+    return new Error(`nft was ended while it listed the chains (${status ?? "no time left"})`);
+  }
+  if (status !== 0) {
+    call.log.warn({ status, said }, "nft lists no chains here: those of its own are not seen");
+    return undefined;
+  }
+  try {
+    return parseNative(text);
+  } catch (error) {
+    if (error instanceof NativeSyntaxError) return error;
+    throw error;
+  }
+}

@@ -1,0 +1,98 @@
+// All that was seen of a netns, against what should be there. Pure: CHECK looks (command/observe.ts), this judges.
+import { compare, compareOther, type Drift } from "./compare.ts";
+import type { NativeView } from "./native.ts";
+import {
+  compareDormant,
+  compareEarlier,
+  compareNative,
+  comparePartly,
+  hidden,
+  nativeName,
+  withForeign,
+} from "./outside.ts";
+import type { Backend, Family, Ruleset, Table, TableName } from "./table.ts";
+
+/** One family's tables as one backend's save shows them, or why it does not. */
+export type Save = {
+  readonly family: Family;
+  readonly backend: Backend;
+  readonly tables: Readonly<Record<TableName, Table | Error>>;
+};
+
+export type Sight = {
+  readonly saves: readonly Save[];
+  /** What nft told, or why its telling cannot be used; undefined where it was not to be asked. */
+  readonly native: NativeView | Error | undefined;
+};
+
+/**
+ * The drifts of a netns whose rulesets were written through `backend`. A nat table of that backend that could not be read
+ * is the caller's to tell; one of the other backend holds nothing of ours, which need not work on this node.
+ */
+export function compareSight(
+  rulesets: readonly Ruleset[],
+  backend: Backend,
+  sight: Sight,
+): Drift[] {
+  const seen = rulesets.flatMap((ruleset) => {
+    const saves = sight.saves.filter(({ family }) => family === ruleset.family);
+    return saves.map((save) => ({ ruleset, save, isOwn: save.backend === backend }));
+  });
+  const [own, others] = [true, false].map((isOwn) => seen.filter((pair) => pair.isOwn === isOwn));
+  return [
+    ...(own ?? []).flatMap(({ ruleset, save }) => compareNat(save, sight, ruleset)),
+    ...(others ?? []).flatMap(({ save }) => compareNat(save, sight)),
+    ...seen.flatMap(({ ruleset, save }) => compareEarlierIn(save, ruleset, sight)),
+    ...rulesets.flatMap((ruleset) => compareView(ruleset, backend, sight)),
+  ];
+}
+
+// Without a ruleset: of the other backend, which must hold nothing.
+function compareNat({ family, backend, tables: { nat } }: Save, sight: Sight, own?: Ruleset) {
+  if (nat instanceof Error) return [];
+  const drifts = own === undefined ? compareOther(family, nat, backend) : compare(own, nat);
+  return drifts.map((drift) => withForeign(drift, viewOf(sight)));
+}
+
+const nothing: NativeView = { chains: [], rules: [], dormant: [] };
+
+function viewOf({ native }: Sight): NativeView {
+  return native === undefined || native instanceof Error ? nothing : native;
+}
+
+const earlier: readonly TableName[] = ["raw", "mangle"];
+
+// A table that is not shown is looked at in nft's view, where there is one: its chains are not in shownIn() then.
+function compareEarlierIn({ backend, tables }: Save, ruleset: Ruleset, sight: Sight): Drift[] {
+  const isSeen = backend === "nft" && viewOf(sight) !== nothing;
+  return earlier.flatMap((name) => {
+    const table = tables[name];
+    if (table instanceof Error) return [];
+    return isSeen && table.unverifiable !== undefined ? [] : compareEarlier(ruleset, name, table);
+  });
+}
+
+function compareView(ruleset: Ruleset, backend: Backend, sight: Sight): Drift[] {
+  const { family } = ruleset;
+  if (sight.native instanceof Error) return [hidden(family, sight.native.message)];
+  const view = viewOf(sight);
+  return [
+    // Our rules in legacy do not mind what nft's table does.
+    ...(backend === "nft" ? compareDormant(family, view) : []),
+    ...comparePartly(family, view),
+    ...compareNative(ruleset, view, shownIn(sight, family)),
+  ];
+}
+
+// iptables' own tables that a save showed, as nft names them. One of raw or mangle that is not shown whole is looked at in
+// nft's view; that nat is not is told in any case.
+function shownIn({ saves }: Sight, family: Family): Set<string> {
+  const all = saves.filter((save) => save.backend === "nft" && save.family === family);
+  const shown = all.flatMap(({ tables }) =>
+    (["raw", "mangle", "nat"] as const).filter((name) => {
+      const table = tables[name];
+      return !(table instanceof Error) && (name === "nat" || table.unverifiable === undefined);
+    }),
+  );
+  return new Set(shown.map((name) => nativeName(family, name)));
+}
