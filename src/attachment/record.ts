@@ -15,13 +15,20 @@ const text = z.string();
 const number = z.number();
 
 const recordSchema = z.object({
-  /** Of the record's own form: another number is another form. */
+  /** Of the record's own form: another number is another form. What 0.1.0 did not write is optional. */
   format: z.literal(1),
+  /** `intended` from before the first rule until the last step of ADD is done. */
+  state: z.optional(z.enum(["intended", "applied"])),
   network: text,
   containerId: text,
   ifName: text,
   pod: z.object({ namespace: text, name: text }),
   netns: z.object({ path: text, device: number, inode: number }),
+  /** The node's boot in which it was written, and when, in milliseconds since then: no clock that is set changes these. */
+  boot: z.optional(text),
+  sinceBootMs: z.optional(number),
+  /** What the netns' close-wait setting was before the first of us changed it. */
+  closeWaitBefore: z.optional(text),
   intent: intentSchema,
   /** The rules as they were written: CHECK holds a pod against these, also after an upgrade that spells anew. */
   rulesets: z.array(
@@ -46,6 +53,34 @@ const recordSchema = z.object({
 
 export type AttachmentRecord = z.infer<typeof recordSchema>;
 
+/** A netns as it is found now, on a node in this boot. */
+export type Place = { readonly device: number; readonly inode: number; readonly boot: string };
+
+/**
+ * Whether the record is about this netns. A number alone would not tell: the kernel gives it out again, and in another
+ * boot it means nothing.
+ */
+export function isAbout({ netns, boot }: AttachmentRecord, place: Place): boolean {
+  const isSameBoot = boot === undefined || boot === place.boot;
+  return isSameBoot && netns.inode === place.inode && netns.device === place.device;
+}
+
+/** Whether one record was written after another; by the time of day only where 0.1.0 wrote one of them. */
+export function isLater(one: AttachmentRecord, other: AttachmentRecord): boolean {
+  const isComparable = one.boot !== undefined && one.boot === other.boot;
+  const [ms, otherMs] = [one.sinceBootMs, other.sinceBootMs];
+  if (isComparable && ms !== undefined && otherMs !== undefined) return ms > otherMs;
+  return one.time > other.time;
+}
+
+/** The one that was written last: its rules are those of the netns. */
+export function latestOf(records: readonly AttachmentRecord[]): AttachmentRecord | undefined {
+  return records.reduce<AttachmentRecord | undefined>(
+    (last, record) => (last === undefined || isLater(record, last) ? record : last),
+    undefined,
+  );
+}
+
 /**
  * The record's file name. Readable, and of one attachment only: a comma can be in none of the parts but the last.
  */
@@ -53,7 +88,7 @@ export function recordName({ network, containerId, ifName }: AttachmentKey): str
   return `${network},${containerId},${ifName}.json`;
 }
 
-/** The longest of these that the store can write: file systems take 255 bytes, and its temporary file has five more. */
+/** The longest of these that is written: file systems take 255 bytes, and 0.1.0's temporary files had five more. */
 export const longestNameBytes = 250;
 
 /** The attachment that a file of this name is about; undefined for another file. */

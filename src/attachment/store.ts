@@ -1,17 +1,18 @@
 // Keeps the records as files in the state directory, one a file. Edge.
-// On tmpfs by default: after a reboot there are no netns, so there is nothing to remember.
+// On tmpfs by default: after a reboot there are no netns, so there is nothing to remove.
+import { lstatSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { CniError, errorCode } from "../cni/error.ts";
 import {
-  accessSync,
-  constants,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { join } from "node:path";
+  isAbsence,
+  largestFileBytes,
+  makeDirectory,
+  readOwn,
+  replaceFile,
+  requireOwnDirectory,
+  requireWritable,
+  sweepTemporaries,
+} from "./file.ts";
 import { type Knowledge, noKnowledge, parseKnowledge, renderKnowledge } from "./knowledge.ts";
 import {
   type AttachmentKey,
@@ -25,107 +26,126 @@ import {
 /** An attachment that has a record, and when it was last written, in milliseconds of the epoch. */
 export type Entry = { readonly key: AttachmentKey; readonly writtenMs: number };
 
+/** A boot of the node ("" where the kernel does not tell which), and the milliseconds since then (CLOCK_MONOTONIC). */
+export type Moment = { readonly boot: string; readonly sinceBootMs: number };
+
+/** Any of these throws CniError 5, with the path, where others than root can write the records. */
 export type Store = {
-  /** The attachment's record; undefined when there is none that can be read. */
+  /**
+   * The attachment's record; undefined when there is none, or one that cannot be understood.
+   * @throws CniError 5 when what is there is not ours, or no file; the system's error when it cannot be read.
+   */
   readonly read: (key: AttachmentKey) => AttachmentRecord | undefined;
-  /** Keeps the record in place of an older one: readers see the one or the other, whole. */
+  /**
+   * Keeps the record in place of an older one: readers see the one or the other, whole.
+   * @throws CniError 5 when it cannot be written; what was there before is there still.
+   */
   readonly write: (record: AttachmentRecord) => void;
   /** Forgets the attachment; nothing to forget is fine. */
   readonly remove: (key: AttachmentKey) => void;
   /** All attachments that have a record, also one that cannot be read. */
   readonly entries: () => Entry[];
+  /** The records of a container's attachments, by their files' names. Those that cannot be read are left out. */
+  readonly ofContainer: (containerId: string) => AttachmentRecord[];
+  /** The records that name a netns of this number, whichever it was. Those that cannot be read are left out. */
+  readonly ofInode: (inode: number) => AttachmentRecord[];
+  /** Now, by the node's boot: what a record is stamped with. */
+  readonly moment: () => Moment;
   /** What was found out about the node's backends since it booted. */
   readonly knowledge: () => Knowledge;
   /** Remembers it; another writer's may win, and then something is found out twice. */
   readonly keepKnowledge: (known: Knowledge) => void;
   /** Makes sure that records can be written; throws when they cannot. */
   readonly prepare: () => void;
+  /** Takes away what writers left that were killed. */
+  readonly sweep: () => void;
 };
 
 /** The records in `<stateDir>/attachments`; the directory is made when it is first needed. */
 export function openStore(stateDir: string): Store {
-  const directory = join(stateDir, "attachments");
+  const top = resolve(stateDir);
+  const directory = join(top, "attachments");
   const fileOf = (key: AttachmentKey) => join(directory, recordName(key));
-  // Of the attachment and not of the process: its commands come one by one, and what a killed one left is found again.
-  const temporaryOf = (key: AttachmentKey) => join(directory, `.${recordName(key)}.tmp`);
+  const isThere = () => requireOwnDirectory(top) && requireOwnDirectory(directory);
+  const names = () => (isThere() ? namesIn(directory) : []);
   const prepare = () => {
-    for (const path of [stateDir, directory]) makeDirectory(path);
+    if (!isThere()) for (const path of [top, directory]) makeDirectory(path);
+    requireWritable(directory);
   };
   return {
-    read: (key) => readRecord(fileOf(key)),
+    read: (key) => (isThere() ? readRecord(directory, recordName(key)) : undefined),
     write: (record) => {
-      writeWithin(prepare, temporaryOf(record), renderRecord(record));
-      // No fsync: after a power cut the netns that the record is about is gone as well.
-      renameSync(temporaryOf(record), fileOf(record));
+      prepare();
+      replaceFile(fileOf(record), readable(record));
     },
     remove: (key) => {
-      for (const file of [temporaryOf(key), fileOf(key)]) removeFile(file);
+      if (!isThere()) return;
+      // The second is what 0.1.0 left when it was killed.
+      for (const file of [fileOf(key), join(directory, `.${recordName(key)}.tmp`)])
+        removeFile(file);
     },
-    entries: () => namesIn(directory).flatMap((name) => entryOf(directory, name)),
+    entries: () => names().flatMap((name) => entryOf(directory, name)),
+    ofContainer: (containerId) =>
+      names()
+        .filter((name) => parseRecordName(name)?.containerId === containerId)
+        .flatMap((name) => readableRecord(directory, name, "")),
+    ofInode: (inode) => names().flatMap((name) => readableRecord(directory, name, String(inode))),
+    moment: () => ({
+      boot: bootId(),
+      sinceBootMs: Number(process.hrtime.bigint() / 1_000n) / 1_000,
+    }),
     knowledge: () => {
-      const text = readText(join(stateDir, "backend.json"));
+      const text = requireOwnDirectory(top) ? readOwn(join(top, "backend.json")) : undefined;
       return text === undefined ? noKnowledge : parseKnowledge(text, bootId());
     },
     keepKnowledge: (known) => {
-      const temporary = join(stateDir, `.backend.${process.pid}.tmp`);
-      writeWithin(prepare, temporary, renderKnowledge(known, bootId()));
-      renameSync(temporary, join(stateDir, "backend.json"));
-    },
-    prepare: () => {
-      if (isWritable(directory)) return;
       prepare();
-      accessSync(directory, constants.W_OK);
+      replaceFile(join(top, "backend.json"), renderKnowledge(known, bootId()));
+    },
+    prepare,
+    sweep: () => {
+      if (isThere()) for (const path of [top, directory]) sweepTemporaries(path);
     },
   };
 }
 
-// The directories are there at all but the first call on a node.
-function writeWithin(makeDirectories: () => void, file: string, text: string): void {
-  try {
-    writeFileSync(file, text, { mode: 0o600 });
-  } catch (error) {
-    if (!isAbsent(error)) throw error;
-    makeDirectories();
-    writeFileSync(file, text, { mode: 0o600 });
-  }
+// What our own schema does not read back would be no record to the DEL that comes for it.
+function readable(record: AttachmentRecord): string {
+  const text = renderRecord(record);
+  if (Buffer.byteLength(text) <= largestFileBytes && parseRecord(text) !== undefined) return text;
+  throw new CniError(
+    errorCode.ioFailure,
+    `the record ${recordName(record)} could not be read again`,
+    { details: `it would have ${Buffer.byteLength(text)} bytes; at most ${largestFileBytes}` },
+  );
 }
 
-// False also on a file system that is mounted to be read only, and, by the dot, for what is no directory.
-function isWritable(directory: string): boolean {
+// A file that is about another attachment than its name says was put there by somebody else.
+function readRecord(directory: string, name: string): AttachmentRecord | undefined {
+  const text = readOwn(join(directory, name));
+  const record = text === undefined ? undefined : parseRecord(text);
+  return record !== undefined && recordName(record) === name ? record : undefined;
+}
+
+// Parsed only where the text says what is looked for: there may be hundreds.
+function readableRecord(directory: string, name: string, text: string): AttachmentRecord[] {
+  if (parseRecordName(name) === undefined) return [];
   try {
-    accessSync(`${directory}/.`, constants.W_OK);
-    return true;
+    const found = readOwn(join(directory, name));
+    const record = found?.includes(text) === true ? parseRecord(found) : undefined;
+    return record !== undefined && recordName(record) === name ? [record] : [];
   } catch {
-    // Not there, or not for us: whoever asked finds out which.
-    return false;
+    // Another attachment's bad file is told by the commands about that one.
+    return [];
   }
-}
-
-// Node says ENOENT for whatever keeps it from making a directory and its parents; asked for that one alone, it says what.
-function makeDirectory(path: string): void {
-  try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    if (!isAbsent(error)) throw error;
-    mkdirSync(path, { mode: 0o700 });
-  }
-}
-
-function readRecord(file: string): AttachmentRecord | undefined {
-  const text = readText(file);
-  return text === undefined ? undefined : parseRecord(text);
 }
 
 function bootId(): string {
-  return readText("/proc/sys/kernel/random/boot_id")?.trim() ?? "";
-}
-
-function readText(file: string): string | undefined {
   try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    if (isAbsent(error)) return undefined;
-    throw error;
+    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  } catch {
+    // Not told by this kernel: then a record says nothing of it either.
+    return "";
   }
 }
 
@@ -133,13 +153,13 @@ function removeFile(file: string): void {
   try {
     rmSync(file, { force: true });
   } catch (error) {
-    if (!isAbsent(error)) throw error;
+    if (!isAbsence(error)) throw error;
   }
 }
 
 function entryOf(directory: string, name: string): Entry[] {
   const key = parseRecordName(name);
-  const stats = statSync(join(directory, name), { throwIfNoEntry: false });
+  const stats = lstatSync(join(directory, name), { throwIfNoEntry: false });
   return key === undefined || stats === undefined ? [] : [{ key, writtenMs: stats.mtimeMs }];
 }
 
@@ -147,14 +167,7 @@ function namesIn(directory: string): string[] {
   try {
     return readdirSync(directory);
   } catch (error) {
-    if (isAbsent(error)) return [];
+    if (isAbsence(error)) return [];
     throw error;
   }
-}
-
-// ENOTDIR: a part of the path is a file, so what we look for cannot be there either. ENAMETOOLONG: no such record was
-// ever written.
-function isAbsent(error: unknown): boolean {
-  const code = error instanceof Error && "code" in error ? error.code : "";
-  return code === "ENOENT" || code === "ENOTDIR" || code === "ENAMETOOLONG";
 }

@@ -7,9 +7,11 @@ import type { Backend } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
 import { closeWaitSetting, readSysctl } from "../netns/sysctl.ts";
 import { buildRulesets } from "../redirect/ruleset.ts";
+import { attachedTo } from "./attached.ts";
 import { chooseBackend } from "./backend.ts";
-import { type Call, keyOf, lookingOf, subjectOf, type Told } from "./call.ts";
+import { type Call, lookingOf, subjectOf, type Told } from "./call.ts";
 import { deriveIntent } from "./intent.ts";
+import { named, withNetns } from "./netns.ts";
 import { observe, type Wanted } from "./observe.ts";
 
 /**
@@ -17,14 +19,10 @@ import { observe, type Wanted } from "./observe.ts";
  * @throws CniError 100 with one line a drift; 11 when a table could not be read, which is no drift.
  */
 export async function check(call: Call, told: Told): Promise<string> {
-  const { request, deps } = call;
-  const netns = deps.openNetns(request.netns, request.netnsOverride);
-  try {
+  await withNetns(call, named(call), async (netns) => {
     const wanted = await expected(call, netns, told);
     if (wanted !== undefined) await verify(call, netns, wanted);
-  } finally {
-    deps.closeNetns(netns);
-  }
+  });
   return "";
 }
 
@@ -53,11 +51,13 @@ async function derive(
   return { intent: derived.intent, rulesets: buildRulesets(derived.intent) };
 }
 
-/** The attachment's record, if it is about this very netns: after a reboot or a reused id it is about another. */
+/**
+ * The record that the netns is held against: the latest of the pod's attachments in it, whose rules are those of all. None
+ * where this attachment has none that is about this very netns.
+ */
 export function recordFor(call: Call, netns: Netns): AttachmentRecord | undefined {
-  const record = call.store.read(keyOf(call));
-  const same = record?.netns.inode === netns.inode && record.netns.device === netns.device;
-  return same ? record : undefined;
+  const { own, latest } = attachedTo(call, netns);
+  return own === undefined ? undefined : latest;
 }
 
 async function verify(call: Call, netns: Netns, wanted: Expected): Promise<void> {

@@ -1,61 +1,101 @@
 // DEL: takes out what ADD put in, and forgets the attachment. Lenient: libcni stops the whole chain at the first DEL that
 // fails, which leaks the addresses of the plugins before us, so whatever can be missing or wrong here is no error.
-import { type AttachmentRecord, recordName } from "../attachment/record.ts";
-import { ownChains } from "../mesh/linkerd.ts";
-import { removeOwn } from "../netfilter/remove.ts";
-import type { Family } from "../netfilter/table.ts";
+import { type AttachmentRecord, isAbout, isLater } from "../attachment/record.ts";
 import type { Netns } from "../netns/path.ts";
-import { chooseBackend } from "./backend.ts";
-import { type Call, keyOf, sessionOf, type Told } from "./call.ts";
+import { attachedTo, handOver, placeOf } from "./attached.ts";
+import { type Call, keyOf, type Told } from "./call.ts";
+import { cleanNetns } from "./clean.ts";
+import { giveBackCloseWait } from "./close-wait.ts";
+import { isNoNetns, named, withNetns } from "./netns.ts";
 
-/** Cleans up after the attachment. Rules are only touched in the very netns that the record is about. */
+/**
+ * Cleans up after the attachment. Rules are only touched in the very netns that the record is about. The record stays where
+ * that netns is still there and is not known to be clean: a later DEL goes by it.
+ */
 export async function del(call: Call, told: Told): Promise<string> {
-  const key = keyOf(call);
-  const record = call.store.read(key);
-  if (record !== undefined) await clean(call, record, told);
-  call.store.remove(key);
+  const record = readRecord(call);
+  if (record === undefined || (await isLeftClean(call, record, told))) {
+    call.store.remove(keyOf(call));
+  }
+  call.store.sweep();
   return "";
 }
 
-async function clean(call: Call, record: AttachmentRecord, told: Told): Promise<void> {
+// One that is not ours, or no file, tells nothing, and goes.
+function readRecord(call: Call): AttachmentRecord | undefined {
   try {
-    const netns = openRecorded(call, record);
-    if (netns === undefined) return;
-    try {
-      told["changed"] = await removeRules(call, netns, record);
-    } finally {
-      call.deps.closeNetns(netns);
-    }
+    return call.store.read(keyOf(call));
   } catch (error) {
-    call.log.warn({ err: error }, "rules were not taken out; they go with the netns");
+    call.log.warn({ err: error }, "the record cannot be used, so no rule is touched");
+    return undefined;
   }
 }
 
-// A netns that is gone took its rules along. One with another inode, and the node's own, are not what we wrote to.
-function openRecorded(call: Call, record: AttachmentRecord): Netns | undefined {
-  const { request, deps } = call;
-  if (request.netns === "") return undefined;
-  const netns = deps.openNetns(request.netns, request.netnsOverride);
-  const { inode, device } = record.netns;
-  if (netns.inode === inode && netns.device === device && !isShared(call, record)) return netns;
-  deps.closeNetns(netns);
-  return undefined;
+async function isLeftClean(call: Call, record: AttachmentRecord, told: Told): Promise<boolean> {
+  // The runtime names none when it is gone.
+  if (call.request.netns === "") return true;
+  try {
+    await withNetns(call, named(call), async (netns) => {
+      if (await isOurs(call, netns, record)) await leave(call, netns, told);
+    });
+    return true;
+  } catch (error) {
+    // A netns that is gone took its rules along, and the node's own is not what we wrote to.
+    if (isNoNetns(error)) return true;
+    call.log.warn({ err: error }, "rules were not taken out; the record is kept");
+    return false;
+  }
 }
 
-// A pod with two attachments has one set of rules for both: the last to go takes it along. And the kernel gives numbers
-// out again: a netns that another pod was recorded with later is that pod's, and ours was gone before its DEL came.
-function isShared(call: Call, record: AttachmentRecord): boolean {
-  const entries = call.store.entries();
-  const own = recordName(record);
-  const ownMs = entries.find(({ key }) => recordName(key) === own)?.writtenMs ?? 0;
-  return entries
-    .filter(({ key }) => recordName(key) !== own)
-    .filter(({ key, writtenMs }) => key.containerId === record.containerId || writtenMs > ownMs)
-    .some(({ key }) => call.store.read(key)?.netns.inode === record.netns.inode);
+// The kernel gives numbers out again: a netns that another container was recorded with later is that one's, and ours was
+// gone before its DEL came.
+async function isOurs(call: Call, netns: Netns, record: AttachmentRecord): Promise<boolean> {
+  const place = placeOf(call, netns);
+  if (!isAbout(record, place) || !(await isWhereRecorded(call, netns, record))) return false;
+  return !call.store
+    .ofInode(netns.inode)
+    .filter(({ containerId }) => containerId !== record.containerId)
+    .some((other) => isAbout(other, place) && isLater(other, record));
 }
 
-async function removeRules(call: Call, netns: Netns, record: AttachmentRecord): Promise<Family[]> {
-  const { families } = record.intent;
-  const { choice } = await chooseBackend(call, families, record);
-  return await removeOwn(sessionOf(call, netns, choice), families, ownChains);
+// By whichever name the runtime calls it today, the recorded one leads to it as well.
+async function isWhereRecorded(
+  call: Call,
+  netns: Netns,
+  { netns: { path } }: AttachmentRecord,
+): Promise<boolean> {
+  if (path === netns.path) return true;
+  try {
+    return await withNetns(call, { path, allowOwn: true }, ({ device, inode }) => {
+      return device === netns.device && inode === netns.inode;
+    });
+  } catch (error) {
+    if (isNoNetns(error)) return false;
+    throw error;
+  }
+}
+
+// A pod with two attachments has one set of rules for both: the last to go takes it along.
+async function leave(call: Call, netns: Netns, told: Told): Promise<void> {
+  const { own, siblings } = attachedTo(call, netns);
+  if (own === undefined) return;
+  if (siblings.length > 0) {
+    leaveTo(call, own, siblings);
+    return;
+  }
+  const written = { backend: own.backend, families: own.intent.families };
+  told["changed"] = await cleanNetns(call, netns, written);
+  await giveBackCloseWait(call, netns, own);
+}
+
+// Kept for that, the record would keep the rules from going with the last attachment.
+function leaveTo(call: Call, own: AttachmentRecord, siblings: readonly AttachmentRecord[]): void {
+  try {
+    handOver(call.store, own, siblings);
+  } catch (error) {
+    call.log.warn(
+      { err: error },
+      "the pod's other attachment may be told drift: the rules were this one's",
+    );
+  }
 }

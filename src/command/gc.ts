@@ -1,31 +1,35 @@
 // GC: forgets the attachments of this network that the runtime no longer knows. Records only: a netns that is gone took
 // its rules along, and one that lives on may be somebody else's by now.
-import type { AttachmentKey } from "../attachment/record.ts";
+import { type AttachmentKey, type AttachmentRecord, isAbout } from "../attachment/record.ts";
 import { isJsonObject, type JsonObject, member } from "../cni/conf.ts";
 import { CniError, errorCode } from "../cni/error.ts";
+import { handOver, placeOf } from "./attached.ts";
 import type { Call, Told } from "./call.ts";
+import { isNoNetns, withNetns } from "./netns.ts";
 
 /**
  * Removes the records of attachments that are not in the list of valid ones; no list means that none is valid (spec,
  * "GC"). Goes on after an error.
  * @throws CniError 5 at the end, with all that went wrong.
  */
-export function gc(call: Call, told: Told): Promise<string> {
+export async function gc(call: Call, told: Told): Promise<string> {
   const { network, store } = call;
   const began = beganMs(call);
   const valid = validAttachments(network.document).map(({ containerId, ifName }) => {
     return idOf({ network: network.name, containerId, ifName });
   });
-  const stale = store
+  const unlisted = store
     .entries()
-    .filter(({ key }) => key.network === network.name)
-    // What was written since may be of an ADD that runs beside us, which the list cannot know. The next GC takes it.
-    .filter(({ key, writtenMs }) => writtenMs < began || isGone(call, key))
-    .map(({ key }) => key)
-    .filter((key) => !valid.includes(idOf(key)));
-  const problems = stale.flatMap((key) => problemOf(() => store.remove(key)));
+    .filter(({ key }) => key.network === network.name && !valid.includes(idOf(key)));
+  // What was written since may be of an ADD that runs beside us, which the list cannot know. The next GC takes it.
+  const isGoing = await Promise.all(
+    unlisted.map(async ({ key, writtenMs }) => writtenMs < began || (await isGone(call, key))),
+  );
+  const stale = unlisted.filter((_, at) => isGoing[at]).map(({ key }) => key);
+  const problems = stale.flatMap((key) => problemOf(() => forget(call, key, stale)));
+  store.sweep();
   told["removed"] = stale.length - problems.length;
-  if (problems.length === 0) return Promise.resolve("");
+  if (problems.length === 0) return "";
   throw new CniError(
     errorCode.ioFailure,
     `${problems.length} of ${stale.length} stale records of network ${network.name} could not be removed`,
@@ -44,16 +48,42 @@ function beganMs({ deps }: Call): number {
 }
 
 // Nobody is being added to a netns that is no more.
-function isGone({ store, deps }: Call, key: AttachmentKey): boolean {
-  const recorded = store.read(key)?.netns;
-  if (recorded === undefined) return false;
+async function isGone(call: Call, key: AttachmentKey): Promise<boolean> {
+  const record = readQuietly(call, key);
+  if (record === undefined) return false;
+  const { path } = record.netns;
   try {
-    const netns = deps.openNetns(recorded.path, true);
-    deps.closeNetns(netns);
-    return netns.inode !== recorded.inode || netns.device !== recorded.device;
+    return await withNetns(call, { path, allowOwn: true }, (netns) => {
+      return !isAbout(record, placeOf(call, netns));
+    });
+  } catch (error) {
+    return isNoNetns(error);
+  }
+}
+
+// The pod's attachments that stay are held against its rules, if it was the last that wrote them.
+function forget(call: Call, key: AttachmentKey, stale: readonly AttachmentKey[]): void {
+  const { store } = call;
+  const record = readQuietly(call, key);
+  if (record !== undefined) {
+    const { device, inode } = record.netns;
+    const place = { device, inode, boot: record.boot ?? "" };
+    const going = stale.map(idOf);
+    const staying = store.ofContainer(key.containerId).filter((other) => {
+      return isAbout(other, place) && !going.includes(idOf(other));
+    });
+    handOver(store, record, staying);
+  }
+  store.remove(key);
+}
+
+// A file that tells nothing goes like the others.
+function readQuietly({ store }: Call, key: AttachmentKey): AttachmentRecord | undefined {
+  try {
+    return store.read(key);
   } catch {
-    // Nothing is there, or no netns.
-    return true;
+    // Why it cannot be read is told if it cannot be removed either.
+    return undefined;
   }
 }
 

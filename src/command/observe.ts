@@ -10,7 +10,7 @@ import { compareSight, type Save, type Sight } from "../netfilter/sight.ts";
 import type { Ruleset } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
 import { type Call, sessionOf } from "./call.ts";
-import { looksInto, otherThan } from "./redirect.ts";
+import { looksInto, otherThan } from "./look.ts";
 
 /** What a netns should hold, and through which backend it was written. */
 export type Wanted = { readonly rulesets: readonly Ruleset[]; readonly choice: BackendChoice };

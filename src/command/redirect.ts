@@ -5,28 +5,48 @@ import { CniError } from "../cni/error.ts";
 import { ownChains } from "../mesh/linkerd.ts";
 import { type BackendChoice, equip } from "../netfilter/choice.ts";
 import type { Job, Outcome } from "../netfilter/client.ts";
-import { converge, isRefusal, readTable } from "../netfilter/converge.ts";
+import { type Converged, converge, isRefusal, readTable } from "../netfilter/converge.ts";
 import { readFailure } from "../netfilter/failure.ts";
 import { removeOwn } from "../netfilter/remove.ts";
 import { foreignRedirects } from "../netfilter/shadow.ts";
-import { type Backend, backends, type Family, holdsAny, type Ruleset } from "../netfilter/table.ts";
+import {
+  type Backend,
+  backends,
+  type Family,
+  families,
+  holdsAny,
+  type Ruleset,
+} from "../netfilter/table.ts";
 import { openToolbox } from "../netfilter/toolbox.ts";
 import type { Netns } from "../netns/path.ts";
-import { type Chosen, chooseBackend } from "./backend.ts";
+import type { Chosen } from "./backend.ts";
 import { type Call, sessionOf } from "./call.ts";
+import { removeSpots, type Spot } from "./clean.ts";
+import { looksInto, otherThan } from "./look.ts";
 
-/** What was done: through which backend, and which families were written to. */
-export type Redirected = { readonly choice: BackendChoice; readonly changed: readonly Family[] };
+/** What was done. */
+export type Redirected = {
+  /** The backend that has the rules now. */
+  readonly choice: BackendChoice;
+  /** The families that were written to. */
+  readonly changed: readonly Family[];
+  /** Those that held nothing of ours before, in any backend. */
+  readonly created: readonly Family[];
+};
 
-type Work = { readonly netns: Netns; readonly rulesets: readonly Ruleset[] };
+export type Redirecting = {
+  readonly netns: Netns;
+  readonly rulesets: readonly Ruleset[];
+  /** Records tell of rules of ours in this netns: then there may be some of families that are not wanted any more. */
+  readonly isKnown: boolean;
+};
 
 /**
- * Ends with the rulesets in place and proven, and nothing of ours in the other backend.
- * @throws CniError 11 or 101 (see converge); nothing of this call is left half-way then.
+ * Ends with the rulesets in place and proven, and nothing of ours in another family or backend.
+ * @throws CniError 11 or 101 (see converge); no family is left half-way then.
  */
-export async function redirect(call: Call, work: Work): Promise<Redirected> {
+export async function redirect(call: Call, work: Redirecting, chosen: Chosen): Promise<Redirected> {
   const wanted = work.rulesets.map(({ family }) => family);
-  const chosen = await chooseBackend(call, wanted);
   try {
     return await redirectThrough(call, work, chosen);
   } catch (error) {
@@ -66,27 +86,61 @@ async function fallback(
   }
 }
 
-async function redirectThrough(call: Call, work: Work, chosen: Chosen): Promise<Redirected> {
+async function redirectThrough(call: Call, work: Redirecting, chosen: Chosen): Promise<Redirected> {
+  const { netns, rulesets } = work;
+  const other = otherThan(chosen.choice.backend);
+  const unwanted = families.filter((one) => !rulesets.some(({ family }) => family === one));
+  const others = await looksInto(call, other, rulesets);
+  // A netns that is not fresh may have rules of ours in more families. Where no record tells, a second try does.
+  const looks = work.isKnown
+    ? {
+        first: [...others, ...(await looksAtAll(call, unwanted))],
+        again: () => Promise.resolve([]),
+      }
+    : { first: others, again: () => looksAtAll(call, unwanted) };
+  const done = await converge(sessionOf(call, netns, chosen.choice), rulesets, looks);
+  tellNss(call, done.unmasked === true);
+  remember(call, chosen.choice.backend);
+  const strays = done.looked.filter((outcome) => holdsOwn(call, outcome)).map(({ job }) => job);
+  const stale = strays.filter(({ family }) => unwanted.includes(family));
+  const doubled = strays.filter(({ family }) => !unwanted.includes(family));
+  const kept = await settle(call, work, { chosen, done, doubled });
+  const cleaned = await removeSpots(call, netns, stale);
+  return { ...kept, changed: [...new Set([...kept.changed, ...cleaned])] };
+}
+
+type Settling = {
+  readonly chosen: Chosen;
+  readonly done: Converged;
+  /** Where the other backend has rules of ours as well, of families that are wanted. */
+  readonly doubled: readonly Spot[];
+};
+
+// One backend of two: both are live until one goes.
+async function settle(
+  call: Call,
+  { netns, rulesets }: Redirecting,
+  { chosen, done, doubled }: Settling,
+): Promise<Redirected> {
   const { choice, free } = chosen;
-  const other = otherThan(choice.backend);
-  const looks = await looksInto(call, other, work.rulesets);
-  const session = sessionOf(call, work.netns, choice);
-  const { written, created, looked, unmasked } = await converge(session, work.rulesets, looks);
-  tellNss(call, unmasked === true);
-  remember(call, choice.backend);
-  const strays = looked.filter((outcome) => holdsOwn(call, outcome)).map(({ job }) => job.family);
-  if (strays.length === 0) return { choice, changed: written };
+  const { written, created } = done;
+  if (doubled.length === 0) return { choice, changed: written, created };
   // Nothing of ours was here before, and nobody named this backend: the pod's rules stay where they were.
-  const stays = free && created.length === work.rulesets.length;
-  const wanted = stays ? work.rulesets.map(({ family }) => family) : strays;
-  const decided = { backend: other, reason: "own chains were there" };
+  const stays = free && created.length === rulesets.length;
+  const wanted = stays ? rulesets.map(({ family }) => family) : doubled.map(({ family }) => family);
+  const decided = { backend: otherThan(choice.backend), reason: "own chains were there" };
   const found = await equip(openToolbox(call.deps), decided, wanted);
   const [kept, left] = stays ? [found, choice] : [choice, found];
-  // Both are live until one goes, and the one that stays is complete before: no instant without redirect.
-  if (stays) await converge(sessionOf(call, work.netns, kept), work.rulesets);
-  const cleaned = await removeOwn(sessionOf(call, work.netns, left), wanted, ownChains);
+  // The one that stays is complete before the other goes: no instant without redirect.
+  if (stays) await converge(sessionOf(call, netns, kept), rulesets);
+  const cleaned = await removeOwn(sessionOf(call, netns, left), wanted, ownChains);
   call.log.info({ kept: kept.backend, cleaned: left.backend }, "own chains were in both backends");
-  return { choice: kept, changed: [...new Set([...written, ...cleaned])] };
+  return { choice: kept, changed: [...new Set([...written, ...cleaned])], created: [] };
+}
+
+async function looksAtAll(call: Call, wanted: readonly Family[]): Promise<Job[]> {
+  const spots = wanted.map((family) => ({ family }));
+  return (await Promise.all(backends.map((backend) => looksInto(call, backend, spots)))).flat();
 }
 
 function tellNss({ deps, log }: Call, unmasked: boolean): void {
@@ -117,25 +171,6 @@ const strangerWarning =
 
 const hiddenWarning =
   "the other backend's nat table cannot be shown; whether it redirects as well is not known";
-
-/** Jobs that read the other backend's tables, where the node has programs for it. */
-export async function looksInto(
-  call: Call,
-  backend: Backend,
-  rulesets: readonly Ruleset[],
-): Promise<Job[]> {
-  const toolbox = openToolbox(call.deps);
-  const jobs = rulesets.map(async ({ family }): Promise<Job[]> => {
-    const tools = await toolbox.find(backend, family);
-    return tools === undefined ? [] : [{ family, backend, tools, restore: "" }];
-  });
-  return (await Promise.all(jobs)).flat();
-}
-
-/** The backend that is not this one. */
-export function otherThan(backend: Backend): Backend {
-  return backends.find((other) => other !== backend) ?? backend;
-}
 
 // Best effort: what is not remembered is found out again.
 function remember(call: Call, backend: Backend): void {

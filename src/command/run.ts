@@ -1,4 +1,5 @@
 // One CNI call from environment and stdin to stdout and exit status. The only catch of the program is here.
+import { withOptionalKnowledge } from "../attachment/optional.ts";
 import { parseNetworkConf } from "../cni/conf.ts";
 import { CniError, errorCode, renderError } from "../cni/error.ts";
 import { type Environment, parseRequest } from "../cni/request.ts";
@@ -139,7 +140,9 @@ function makeCall(read: Read, deps: Deps, { began }: State): Call {
     ...read,
     pod: podOf(read.request),
     deps,
-    store: deps.openStore(read.plugin.sluice["state-dir"]),
+    store: withOptionalKnowledge(deps.openStore(read.plugin.sluice["state-dir"]), (error) => {
+      read.log.debug({ err: error }, "what is known of the node could not be read or kept");
+    }),
     remainingMs: () => Math.max(0, end - clock.monotonicMs()),
   };
 }

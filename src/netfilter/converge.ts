@@ -54,24 +54,29 @@ export type Converged = {
   readonly unmasked?: true;
 };
 
+/** Read-only jobs that go along with the first try, and with the second if there is one. */
+export type Looks = { readonly first: readonly Job[]; readonly again: () => Promise<Job[]> };
+
+const noLooks: Looks = { first: [], again: () => Promise.resolve([]) };
+
 /**
  * Ends with every ruleset in place, read back and equal, or throws with nothing left half-way: families that held
- * nothing of ours before hold nothing again. `looks` are read-only jobs for the same child.
+ * nothing of ours before hold nothing again.
  * @throws CniError 11 when others kept interfering or the time ran out, 101 when the tools refused.
  */
 export async function converge(
   session: Session,
   rulesets: readonly Ruleset[],
-  looks: readonly Job[] = [],
+  looks = noLooks,
 ): Promise<Converged> {
   const all = rulesets.map(begin);
   let tries = 1;
   try {
-    const looked = await tryOnce(session, all, looks);
+    const looked = await tryOnce(session, all, looks.first);
     for (; !all.every(isDone); tries++) {
       if (tries === triesMax || session.remainingMs() < 100) throw gaveUp(session, all, tries);
       if (tries > 1) await session.sleep(jitterMs(tries));
-      await tryOnce(session, all, []);
+      looked.push(...(await tryOnce(session, all, await looksOf(looks, tries))));
     }
     const families = (some: readonly Progress[]) => some.map(({ ruleset }) => ruleset.family);
     return {
@@ -86,6 +91,10 @@ export async function converge(
     const isKnown = all.some(({ failure }) => failure !== undefined);
     throw error instanceof BatchError && isKnown ? gaveUp(session, all, tries) : error;
   }
+}
+
+async function looksOf({ again }: Looks, tries: number): Promise<readonly Job[]> {
+  return tries === 1 ? await again() : [];
 }
 
 async function tryOnce(

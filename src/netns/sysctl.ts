@@ -19,7 +19,7 @@ export function readSysctl(netns: Netns, name: string, looking: Looking): Promis
 /** Sets it. @throws CniError 102 or 11 as above. */
 export async function writeSysctl(
   netns: Netns,
-  setting: { readonly name: string; readonly value: number },
+  setting: { readonly name: string; readonly value: number | string },
   looking: Looking,
 ): Promise<void> {
   const script = 'echo "$1" >"$2"';

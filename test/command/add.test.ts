@@ -46,11 +46,14 @@ test("ADD on a fresh netns loads both families with one child, and keeps a recor
   ];
   expect(world.store.records.get("net,c0ffee,eth0.json")).toEqual({
     format: 1,
+    state: "applied",
     network: "net",
     containerId: "c0ffee",
     ifName: "eth0",
     pod,
     netns: { path: netnsPath, device: 4, inode: 1 },
+    boot: "first",
+    sinceBootMs: expect.any(Number),
     intent: {
       families,
       inboundPort: 4143,

@@ -145,7 +145,7 @@ const worlds: [when: string, change: Partial<Deps>, error: ReturnType<typeof fai
   ],
   [
     "the record cannot be read",
-    { openStore: () => ({ ...makeMemoryStore(), knowledge: throwing(full) }) },
+    { openStore: () => ({ ...makeMemoryStore(), read: throwing(full) }) },
     noSpace,
   ],
   ["something is not as we thought", { exec: throwing(new Error("oh no")) }, bug],

@@ -12,6 +12,7 @@ export type MemoryStore = Store & {
 
 export function makeMemoryStore(): MemoryStore {
   const records = new Map<string, AttachmentRecord>();
+  let sinceBootMs = 0;
   let known: Knowledge = noKnowledge;
   const store: MemoryStore = {
     records,
@@ -27,6 +28,14 @@ export function makeMemoryStore(): MemoryStore {
       [...records.values()].map(({ network, containerId, ifName }): Entry => {
         return { key: { network, containerId, ifName }, writtenMs: store.writtenMs };
       }),
+    ofContainer: (containerId) =>
+      [...records.values()].filter((record) => record.containerId === containerId),
+    ofInode: (inode) => [...records.values()].filter(({ netns }) => netns.inode === inode),
+    moment: () => {
+      sinceBootMs += 1;
+      return { boot: "first", sinceBootMs };
+    },
+    sweep: () => undefined,
     knowledge: () => known,
     keepKnowledge: (kept) => {
       known = kept;

@@ -1,0 +1,83 @@
+// Takes everything of ours out of a netns: in both families and both backends, whatever a record says of them, and proven
+// by reading. Serves DEL; ADD asks it whether anything is there when it fails.
+import { CniError, errorCode } from "../cni/error.ts";
+import { ownChains } from "../mesh/linkerd.ts";
+import { equip } from "../netfilter/choice.ts";
+import { type Job, makeClient, type Outcome } from "../netfilter/client.ts";
+import { readTable } from "../netfilter/converge.ts";
+import { readFailure } from "../netfilter/failure.ts";
+import { removeOwn } from "../netfilter/remove.ts";
+import { type Backend, backends, type Family, families, holdsAny } from "../netfilter/table.ts";
+import { openToolbox } from "../netfilter/toolbox.ts";
+import type { Netns } from "../netns/path.ts";
+import { type Call, sessionOf } from "./call.ts";
+import { looksInto } from "./look.ts";
+
+/** Where rules of ours are, or must be looked for. */
+export type Spot = Pick<Job, "backend" | "family">;
+
+/** Where an attachment's rules were put: there the tools must be, and must answer. */
+export type Written = { readonly backend: Backend; readonly families: readonly Family[] };
+
+/**
+ * Ends with nothing of ours in the netns.
+ * @returns the families that were written to.
+ * @throws CniError 11 or 101, BatchError, when that could not be brought about, or not be seen.
+ */
+export async function cleanNetns(call: Call, netns: Netns, written: Written): Promise<Family[]> {
+  return await removeSpots(call, netns, await findOwn(call, netns, written));
+}
+
+/** Takes our rules out of these spots. @returns the families that were written to. @throws as removeOwn and equip do. */
+export async function removeSpots(
+  call: Call,
+  netns: Netns,
+  spots: readonly Spot[],
+): Promise<Family[]> {
+  const changed: Family[] = [];
+  for (const backend of backends) {
+    const here = spots.filter((spot) => spot.backend === backend).map(({ family }) => family);
+    if (here.length === 0) continue;
+    const decided = { backend, reason: "own chains are there" };
+    const choice = await equip(openToolbox(call.deps), decided, here);
+    changed.push(...(await removeOwn(sessionOf(call, netns, choice), here, ownChains)));
+  }
+  return families.filter((family) => changed.includes(family));
+}
+
+/**
+ * The spots that hold own chains, of all that the node has tools for.
+ * @throws CniError 11 where a table cannot be seen that may hold some, 101 where tools are missing that wrote here.
+ */
+export async function findOwn(call: Call, netns: Netns, written: Written): Promise<Spot[]> {
+  const { backend, families: recorded } = written;
+  await equip(openToolbox(call.deps), { backend, reason: "as recorded" }, recorded);
+  const wanted = families.map((family) => ({ family }));
+  const looks = await Promise.all(backends.map((one) => looksInto(call, one, wanted)));
+  const outcomes = await makeClient(call.deps)(netns, looks.flat(), call.remainingMs());
+  return outcomes.filter((outcome) => holdsOwn(outcome, written)).map(({ job }) => job);
+}
+
+function holdsOwn(outcome: Outcome, written: Written): boolean {
+  const { backend, family } = outcome.job;
+  const table = readTable(outcome);
+  if (table instanceof Error) {
+    const isRecorded = backend === written.backend && written.families.includes(family);
+    const { kind } = readFailure(outcome.saveStatus, outcome.stderr);
+    // What the node's kernel or tools cannot do, they cannot have done: nothing of ours is there.
+    if (kind === "unsupported" && !isRecorded) return false;
+    throw unseen(outcome, table.message);
+  }
+  if (holdsAny(table, ownChains)) return true;
+  if (table.unverifiable !== undefined) throw unseen(outcome, table.unverifiable);
+  return false;
+}
+
+function unseen({ job }: Outcome, said: string): CniError {
+  const { tools, backend, family } = job;
+  return new CniError(
+    errorCode.tryAgainLater,
+    `${tools.save} (${backend}, ${family}) could not show the nat table: ${said}`,
+    { details: "whether rules of ours are in it is not known" },
+  );
+}
