@@ -1,17 +1,9 @@
 // JSON lines for people and collectors: to stderr, and to a file when the conf names one. Edge.
 // Written at once, line by line: the process may be killed at any moment, and runtimes drop stderr when a command fails.
-import {
-  closeSync,
-  constants,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmdirSync,
-  statSync,
-  writeSync,
-} from "node:fs";
+import { writeSync } from "node:fs";
 import { pino } from "pino";
 import { CniError } from "./cni/error.ts";
+import { type LogFile, openLogFile } from "./log-file.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -25,13 +17,13 @@ export type Logger = {
 
 export type LogSettings = { readonly level: string; readonly file: string };
 
-/** The file is turned over (to `<file>.1`) at this size: two of them are all that a node gives for it. */
-const largestLogBytes = 10 * 1024 * 1024;
-
 const levels: readonly string[] = ["debug", "info", "warn", "error", "silent"] satisfies string[];
 
-/** Makes the logger of one command. An unknown level is "info". Failing to write is never an error of the command. */
-export function openLog({ level, file }: LogSettings): Logger {
+/**
+ * Makes the logger of one command. An unknown level is "info". Failing to write is never an error of the command; a file that
+ * cannot be used is told in the first line, on stderr.
+ */
+export function openLog({ level, file: path }: LogSettings): Logger {
   const name = level.toLowerCase();
   const options = {
     level: levels.includes(name) ? name : "info",
@@ -40,13 +32,23 @@ export function openLog({ level, file }: LogSettings): Logger {
     formatters: { level: (label: string) => ({ level: label }) },
     serializers: { err: describeError },
   };
-  return pino(options, {
+  let file: LogFile | undefined;
+  const log = pino(options, {
     write: (line: string) => {
-      const said = redact(line);
+      const said = cut(redact(line));
       writeQuietly(2, said);
-      if (file !== "") append(file, said);
+      file?.append(said);
     },
   });
+  try {
+    if (path !== "") file = openLogFile(path);
+  } catch (err) {
+    log.warn(
+      { log_file: path, err },
+      "the log file cannot be used: what is said goes to stderr alone",
+    );
+  }
+  return log;
 }
 
 // Messages of parsers go on for lines, with a piece of what they parsed: of a kubeconfig that is the token.
@@ -96,44 +98,26 @@ function hideJwt(word: string): string {
   return word.slice(0, at) + hidden;
 }
 
-// Non-blocking: a pipe that nobody reads must not keep a pod from starting.
-const appending =
-  constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
+/** What collectors take as one line, and a pipe in one piece with room for others. */
+const longestLine = 8 * 1024;
 
-function append(file: string, line: string): void {
-  try {
-    if (sizeOf(file) > largestLogBytes) turnOver(file);
-    const fd = openSync(file, appending, 0o600);
-    writeQuietly(fd, line);
-    closeSync(fd);
-  } catch {
-    // A full or read-only disk must not keep a pod from starting; the line is on stderr as well.
-  }
+/** Of each member, in characters: the first length with which the line is short enough. */
+const lengths = [1_000, 300, 100, 30];
+
+// The last resort: who logs keeps its fields short. Still a JSON object with all its members, each as far as there is room.
+function cut(line: string): string {
+  if (Buffer.byteLength(line) <= longestLine) return line;
+  const members: object = JSON.parse(line);
+  const shortened = lengths.map((most) => {
+    const entries = Object.entries(members).map(([key, value]) => [key, shorten(value, most)]);
+    return `${JSON.stringify(Object.fromEntries(entries))}\n`;
+  });
+  return shortened.find((text) => Buffer.byteLength(text) <= longestLine) ?? "";
 }
 
-/** Who holds the turn longer than this was killed. */
-const turnMs = 10_000;
-
-// Of the processes that find the file full, one turns it over: the next would put the new file in the place of the old.
-function turnOver(file: string): void {
-  const turn = `${file}.turn`;
-  const since = statSync(turn, { throwIfNoEntry: false })?.mtimeMs;
-  if (since !== undefined && Date.now() - since > turnMs) rmdirSync(turn);
-  try {
-    mkdirSync(turn);
-  } catch {
-    // Another process is at it. Lines go on into whichever file has the name.
-    return;
-  }
-  try {
-    if (sizeOf(file) > largestLogBytes) renameSync(file, `${file}.1`);
-  } finally {
-    rmdirSync(turn);
-  }
-}
-
-function sizeOf(file: string): number {
-  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+function shorten(value: unknown, most: number): unknown {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return text.length <= most ? value : `${text.slice(0, most)}... (${text.length} characters)`;
 }
 
 function writeQuietly(fd: number, line: string): void {

@@ -59,7 +59,7 @@ const sluiceSchema = z.looseObject({
 
 export const confSchema = z.looseObject({
   log_level: z._default(text, "info"),
-  log_file: z._default(text, ""),
+  log_file: z._default(text.check(z.regex(/^(?:\/|$)/, "expected an absolute path")), ""),
   linkerd: linkerdSchema,
   kubernetes: z.optional(z.looseObject({ kubeconfig: z._default(text, "") })),
   sluice: z.prefault(sluiceSchema, {}),

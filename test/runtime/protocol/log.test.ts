@@ -1,11 +1,32 @@
 // The log: JSON lines on stderr and, if so wished, in a file, which many processes share and which does not grow for ever.
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { execaSync } from "execa";
 import { expect } from "vitest";
 import { kubeconfig } from "./api-listener.ts";
 import { makeFakePath, refusing } from "./fake-path.ts";
-import { commandLine, forms, linesOf, linkerd, type Scene, test } from "./scene.ts";
+import {
+  commandLine,
+  failure,
+  forms,
+  linesOf,
+  linkerd,
+  type Program,
+  prevResult,
+  type Scene,
+  test,
+} from "./scene.ts";
 
 const args = "K8S_POD_NAMESPACE=emoji;K8S_POD_NAME=web";
 const pod = { namespace: "emoji", name: "web" };
@@ -99,26 +120,155 @@ test.concurrent.for(levels)(
   },
 );
 
-const files: [when: string, make: (file: string) => void][] = [
-  ["is a directory", (file) => mkdirSync(file)],
-  ["is a pipe that nobody reads", (file) => void execaSync("mkfifo", [file])],
-  ["is in no directory", () => undefined],
-  ["is full", () => undefined],
+type Place = { readonly path: string; readonly problem: string };
+
+/** Files that lines must not go to: what is made, and what is said of it. `file` is a name in a directory of the test's own. */
+const places: [when: string, make: (file: string) => Place][] = [
+  ["is stdout", () => ({ path: "/dev/stdout", problem: "is a symbolic link" })],
+  ["is a descriptor", () => ({ path: "/dev/fd/1", problem: "is a symbolic link" })],
+  ["is a process's descriptor", () => link("/proc/self/fd/1")],
+  ["is full", () => ({ path: "/dev/full", problem: "is not a regular file" })],
+  [
+    "is in no directory",
+    () => ({ path: "/nonexistent/log", problem: "ENOENT: no such file or directory" }),
+  ],
+  [
+    "is a directory",
+    (file) => {
+      mkdirSync(file);
+      return { path: file, problem: "EISDIR: illegal operation on a directory" };
+    },
+  ],
+  [
+    "is a pipe that nobody reads",
+    (file) => {
+      execaSync("mkfifo", [file]);
+      return { path: file, problem: "is not a regular file" };
+    },
+  ],
+  [
+    "is a link to a file",
+    (file) => {
+      writeFileSync(`${file}.target`, "");
+      symlinkSync(`${file}.target`, file);
+      return link(file);
+    },
+  ],
+  [
+    "is a link to nothing",
+    (file) => {
+      symlinkSync(`${file}.target`, file);
+      return link(file);
+    },
+  ],
+  [
+    "has another name",
+    (file) => {
+      writeFileSync(`${file}.target`, "", { mode: 0o600 });
+      linkSync(`${file}.target`, file);
+      return { path: file, problem: "has other names too (hard links)" };
+    },
+  ],
+  [
+    "is another user's",
+    (file) => {
+      writeFileSync(file, "", { mode: 0o600 });
+      chownSync(file, 65_534, 0);
+      return { path: file, problem: "belongs to user 65534" };
+    },
+  ],
+  ...[0o620, 0o602].map((mode): [string, (file: string) => Place] => [
+    `can be written by others (${mode.toString(8)})`,
+    (file) => {
+      writeFileSync(file, "");
+      chmodSync(file, mode);
+      return { path: file, problem: "can be written by others" };
+    },
+  ]),
 ];
 
-test.concurrent.for(files)(
-  "a command succeeds when its log file %s",
-  async ([when, make], { scene }) => {
-    const places: Record<string, string> = {
-      "is in no directory": "/nonexistent/log",
-      "is full": "/dev/full",
-    };
-    const file = places[when] ?? join(scene.dir, "log");
-    make(file);
-    const { exitCode, stderr } = await scene.call("ADD", scene.conf({ log_file: file }));
-    expect([exitCode, linesOf(stderr).at(-1)?.["msg"]]).toEqual([0, "done"]);
+function link(path: string): Place {
+  return { path, problem: "is a symbolic link" };
+}
+
+test.concurrent.for(places)(
+  "a command succeeds, says so once and writes nothing there, when its log file %s",
+  async ([, make], { scene }) => {
+    const { path, problem } = make(join(scene.dir, "log"));
+    const before = contentsIn(scene);
+    const conf = scene.conf({ log_file: path });
+    for (const [verb, stdout] of [
+      ["ADD", JSON.stringify(prevResult)],
+      ["STATUS", ""],
+      ["DEL", ""],
+    ] as const) {
+      const answer = await scene.call(verb, conf);
+      expect([answer.exitCode, answer.stdout]).toEqual([0, stdout]);
+      const [first, ...rest] = linesOf(answer.stderr);
+      expect(first).toMatchObject({
+        level: "warn",
+        log_file: path,
+        err: { message: expect.stringContaining(problem) },
+        msg: "the log file cannot be used: what is said goes to stderr alone",
+      });
+      expect(rest.filter(({ level }) => level === "warn")).toEqual([]);
+    }
+    expect(contentsIn(scene)).toEqual(before);
   },
 );
+
+test.concurrent.for(["stdout", "x/y.log", "./log", "../log"])(
+  "a log file must be named by an absolute path, which %s is not",
+  async (path, { scene }) => {
+    const inDir: Program = [
+      "bash",
+      "--norc",
+      "-c",
+      'cd "$DIR"; exec "$@"',
+      "bash",
+      ...forms.executable,
+    ];
+    const more = { program: inDir, env: { DIR: scene.dir } };
+    mkdirSync(join(scene.dir, "x"));
+    const before = contentsIn(scene);
+    const { exitCode, stdout } = await scene.call("ADD", scene.conf({ log_file: path }), more);
+    const text = `invalid conf: log_file: expected an absolute path, found "${path}"`;
+    expect([exitCode, stdout]).toEqual([1, failure(7, text)]);
+    const del = await scene.call("DEL", scene.conf({ log_file: path }), more);
+    expect([del.exitCode, del.stdout]).toEqual([0, ""]);
+    expect(contentsIn(scene)).toEqual(before);
+  },
+);
+
+/** The regular files of the scene, but its state, with what is in them. */
+function contentsIn({ dir }: Scene): object {
+  const names = readdirSync(dir).filter((name) => name !== "state");
+  return Object.fromEntries(
+    names
+      .toSorted()
+      .map((name) => [
+        name,
+        statSync(join(dir, name), { throwIfNoEntry: false })?.isFile()
+          ? readFileSync(join(dir, name), "utf8")
+          : "",
+      ]),
+  );
+}
+
+test("a line of the log is bounded, and still one JSON object with what counts", async ({
+  scene,
+}) => {
+  const file = join(scene.dir, "log");
+  const many = Object.fromEntries(ids.map((id) => [`${id}-${"\u0001\u20ac".repeat(400)}`, 1]));
+  const { stderr } = await scene.call("ADD", scene.conf({ log_file: file, ...many }));
+  const lines = stderr.split("\n").filter((line) => line !== "");
+  expect(lines.map((line) => Buffer.byteLength(line) < 8_192)).toEqual([true, true]);
+  expect(linesOf(stderr)).toMatchObject([
+    { level: "warn", msg: "the conf has keys that nobody reads" },
+    { level: "info", command: "ADD", msg: "done" },
+  ]);
+  expect(readFileSync(file, "utf8")).toBe(stderr);
+});
 
 const ids = Array.from({ length: 50 }, (_, i) => `c${String(i).padStart(2, "0")}`);
 
@@ -151,6 +301,28 @@ test("the log file is turned over when whoever was at it is gone", async ({ scen
   execaSync("touch", ["-d", "1 minute ago", `${file}.turn`]);
   await scene.call("DEL", conf);
   expect(logsIn(scene)).toEqual(["log", "log.1"]);
+});
+
+test("the log file is turned over when the clock was set back since somebody was at it", async ({
+  scene,
+}) => {
+  const file = join(scene.dir, "log");
+  writeFileSync(file, "x".repeat(11_000_000), { mode: 0o600 });
+  mkdirSync(`${file}.turn`);
+  execaSync("touch", ["-d", "next week", `${file}.turn`]);
+  await scene.call("DEL", scene.conf({ log_file: file }));
+  expect(logsIn(scene)).toEqual(["log", "log.1"]);
+});
+
+test("no line is lost when the log file cannot be turned over", async ({ scene }) => {
+  const file = join(scene.dir, "log");
+  const before = `${"x".repeat(11_000_000)}\n`;
+  writeFileSync(file, before, { mode: 0o600 });
+  writeFileSync(`${file}.turn`, "somebody else's");
+  execaSync("touch", ["-d", "1 minute ago", `${file}.turn`]);
+  const { stderr } = await scene.call("DEL", scene.conf({ log_file: file }));
+  expect(readFileSync(file, "utf8").slice(before.length)).toBe(stderr);
+  expect(logsIn(scene)).toEqual(["log", "log.turn"]);
 });
 
 const jwt = `eyJhbGciOiJSUzI1NiJ9.${"a".repeat(40)}.${"b-_9".repeat(20)}`;
