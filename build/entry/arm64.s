@@ -1,10 +1,13 @@
 // What the executable begins with on AArch64, before anything of Node's: the dynamic linker jumps here (build/entry.ts).
 // Of the runtime's environment only CNI_* and PATH are left. The rest is for other programs, and Node acts on some of it
-// before any JavaScript runs. Where Node could only abort for want of file descriptors, the answer is given here.
+// before any JavaScript runs. Where Node could only abort for want of file descriptors, the answer is given here. And the
+// process has an end, whatever keeps it waiting: Node's start itself does where the runtime may have no more processes.
 
     .set fewest_descriptors, 32
     .set RLIMIT_NOFILE, 7
+    .set ITIMER_REAL, 0
     .set SYS_write, 64
+    .set SYS_setitimer, 103
     .set SYS_exit_group, 94
     .set SYS_prlimit64, 261
 
@@ -38,8 +41,15 @@ keep:
 filtered:
     str     xzr, [x2]
 
-    // prlimit64(0, RLIMIT_NOFILE, NULL, &limit). Node itself asks for as many as the second word of it allows.
+    // setitimer(ITIMER_REAL, &longest, NULL): not for children.
     mov     x9, x0
+    mov     x0, #ITIMER_REAL
+    adr     x1, longest
+    mov     x2, #0
+    mov     x8, #SYS_setitimer
+    svc     #0
+
+    // prlimit64(0, RLIMIT_NOFILE, NULL, &limit). Node itself asks for as many as the second word of it allows.
     sub     sp, sp, #16
     mov     x0, #0
     mov     x1, #RLIMIT_NOFILE
@@ -67,4 +77,4 @@ refuse:
     svc     #0
 
     .ltorg
-    .include "build/entry/answer.s"
+    .include "build/entry/constants.s"

@@ -1,10 +1,13 @@
 # What the executable begins with on x86-64, before anything of Node's: the dynamic linker jumps here (build/entry.ts).
 # Of the runtime's environment only CNI_* and PATH are left. The rest is for other programs, and Node acts on some of it
-# before any JavaScript runs. Where Node could only abort for want of file descriptors, the answer is given here.
+# before any JavaScript runs. Where Node could only abort for want of file descriptors, the answer is given here. And the
+# process has an end, whatever keeps it waiting: Node's start itself does where the runtime may have no more processes.
 
     .set fewest_descriptors, 32
     .set RLIMIT_NOFILE, 7
+    .set ITIMER_REAL, 0
     .set SYS_write, 1
+    .set SYS_setitimer, 38
     .set SYS_exit_group, 231
     .set SYS_prlimit64, 302
 
@@ -36,8 +39,15 @@ keep:
 filtered:
     movq    $0, (%rdi)
 
-    # prlimit64(0, RLIMIT_NOFILE, NULL, &limit). Node itself asks for as many as the second word of it allows.
+    # setitimer(ITIMER_REAL, &longest, NULL): not for children.
     mov     %rdx, %r12
+    mov     $ITIMER_REAL, %edi
+    lea     longest(%rip), %rsi
+    xor     %edx, %edx
+    mov     $SYS_setitimer, %eax
+    syscall
+
+    # prlimit64(0, RLIMIT_NOFILE, NULL, &limit). Node itself asks for as many as the second word of it allows.
     sub     $16, %rsp
     xor     %edi, %edi
     mov     $RLIMIT_NOFILE, %esi
@@ -64,4 +74,4 @@ refuse:
     mov     $SYS_exit_group, %eax
     syscall
 
-    .include "build/entry/answer.s"
+    .include "build/entry/constants.s"

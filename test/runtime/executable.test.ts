@@ -132,6 +132,17 @@ describe("the executable", () => {
     expect(execaSync(executable, [], { env, extendEnv: false }).stderr).toBe("");
   });
 
+  // A limit of processes can keep Node's own start waiting, before any of the program.
+  test("has an end, whatever keeps it waiting", ({ dir }) => {
+    const trace = join(dir, "trace");
+    const options = ["-f", "-e", "trace=setitimer,execve", "-o", trace];
+    execaSync("strace", [...options, executable], { env: cni("VERSION"), extendEnv: false });
+    const calls = readFileSync(trace, "utf8").match(/(?<=^\d+ +)\w+\(.*(?=\))/gm) ?? [];
+    expect(calls.slice(1)).toEqual([
+      "setitimer(ITIMER_REAL, {it_interval={tv_sec=0, tv_usec=0}, it_value={tv_sec=120, tv_usec=0}}, NULL",
+    ]);
+  });
+
   test("takes no options from its arguments", () => {
     const options = ["--version", "--eval", "1"];
     const answer = execaSync(executable, options, { env: cni("VERSION"), extendEnv: false });

@@ -49,6 +49,7 @@ function namesOfNode(): string[] {
     ...["SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE", "ICU_DATA", "ICU_TIMEZONE_FILES_DIR"],
     ...["UV_THREADPOOL_SIZE", "UV_USE_IO_URING", "FORCE_COLOR", "NO_COLOR", "TZ", "LC_ALL"],
     ...["WATCH_REPORT_DEPENDENCIES", "JEST_WORKER_ID", "UNDICI_NO_WASM_SIMD", "TERM", "HOME"],
+    ...["LANG", "LANGUAGE", "GCONV_PATH", "LOCPATH", "MALLOC_ARENA_MAX", "DEBUG"],
   ];
   const lower = proxies.map((name) => name.toLowerCase());
   return [...new Set([...own, ...proxies, ...lower, ...libraries])];
@@ -74,7 +75,8 @@ test("no variable of Node's or its libraries' changes anything, in no verb", asy
   expect(names).toEqual(expect.arrayContaining(["NODE_OPTIONS", "NODE_USE_SYSTEM_CA"]));
   const clean = await allAnswers(scene, {});
   const made = join(scene.dir, "made");
-  for (const value of ["1", "0", "", "3", "x", "/nonexistent", made, "--no-such-option"]) {
+  const long = "a".repeat(1_000);
+  for (const value of ["1", "0", "", "3", "x", "/nonexistent", made, "--no-such-option", long]) {
     const env = Object.fromEntries(names.map((name) => [name, value]));
     expect([value, await allAnswers(scene, env)]).toEqual([value, clean]);
   }

@@ -1,7 +1,0 @@
-/* What a runtime is told that lets the plugin open too few files even to start; code 11 is "try again later". */
-
-answer:
-    .ascii "{\"cniVersion\":\"1.1.0\",\"code\":11,"
-    .ascii "\"msg\":\"the process may open too few files at once: Node needs 32 to start, an ADD 64\","
-    .ascii "\"details\":\"raise the limit of open files (LimitNOFILE, ulimit -n) of the container runtime\"}"
-    .set answer_size, . - answer
