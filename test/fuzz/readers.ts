@@ -1,5 +1,8 @@
 // Every reader of text from outside, by name, with the errors that it declares. What a reader gives is judged elsewhere;
 // here it only matters that it ends, and how.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { parseKnowledge } from "../../src/attachment/knowledge.ts";
 import { parseRecord, parseRecordName } from "../../src/attachment/record.ts";
 import { parseArgs, podName } from "../../src/cni/args.ts";
@@ -8,8 +11,11 @@ import { CniError } from "../../src/cni/error.ts";
 import { parseRequest } from "../../src/cni/request.ts";
 import { readPrevResult } from "../../src/cni/result.ts";
 import { requireVersion } from "../../src/cni/version.ts";
+import { KubeconfigError, loadKubeconfig } from "../../src/kube/kubeconfig.ts";
 import { redact } from "../../src/log.ts";
 import { applyAnnotations } from "../../src/mesh/annotation.ts";
+import { readConf } from "../../src/mesh/conf.ts";
+import { readSeconds } from "../../src/mesh/duration.ts";
 import { configKeys, configPrefix } from "../../src/mesh/linkerd.ts";
 import { readFailure } from "../../src/netfilter/failure.ts";
 import { chainOf, content, targetOf, words } from "../../src/netfilter/rule.ts";
@@ -18,6 +24,7 @@ import { readVersion } from "../../src/netfilter/toolbox.ts";
 import { ipv4Addresses, ipv6Addresses } from "../../src/netns/addresses.ts";
 import { asksNetwork } from "../../src/netns/host.ts";
 import { CidrError, familyOf, parseCidr } from "../../src/redirect/cidr.ts";
+import { readGroup, readUser } from "../../src/redirect/owner.ts";
 import { PortError, parsePort, parsePorts } from "../../src/redirect/port.ts";
 import { leastIntent } from "../lab/case.ts";
 
@@ -46,6 +53,11 @@ export const readers: readonly Reader[] = [
     read: (text) => readPrevResult(confWith(`{"ips":[{"address":${JSON.stringify(text)}}]}`)),
     declares: nothing,
   },
+  {
+    name: "a subnet of the conf",
+    read: (text) => readConf({ linkerd: { "subnets-to-ignore": [text], "proxy-uid": text } }),
+    declares: nothing,
+  },
   { name: "CNI_ARGS", read: (text) => podName(parseArgs(text)), declares: nothing },
   { name: "CNI_CONTAINERID", read: variable("CNI_CONTAINERID"), declares: cniErrors(4) },
   { name: "CNI_IFNAME", read: variable("CNI_IFNAME"), declares: cniErrors(4) },
@@ -58,11 +70,19 @@ export const readers: readonly Reader[] = [
   },
   { name: "a port", read: parsePort, declares: (error) => error instanceof PortError },
   { name: "a list of ports", read: parsePorts, declares: (error) => error instanceof PortError },
+  { name: "a duration", read: readSeconds, declares: nothing },
+  { name: "a user", read: readUser, declares: nothing },
+  { name: "a group", read: readGroup, declares: nothing },
   { name: "a subnet", read: parseCidr, declares: (error) => error instanceof CidrError },
   { name: "an address", read: familyOf, declares: nothing },
   ...configKeys.map((key) => ({
     name: `annotation ${key}`,
     read: (text: string) => annotated({ [configPrefix + key]: text }),
+    declares: nothing,
+  })),
+  ...configKeys.map((key) => ({
+    name: `annotation ${key}, entries dropped`,
+    read: (text: string) => annotated({ [configPrefix + key]: text }, true),
     declares: nothing,
   })),
   { name: "an annotation's key", read: (text) => annotated({ [text]: "1" }), declares: nothing },
@@ -88,6 +108,12 @@ export const readers: readonly Reader[] = [
   { name: "a record", read: parseRecord, declares: nothing },
   { name: "a record's name", read: parseRecordName, declares: nothing },
   { name: "backend.json", read: (text) => parseKnowledge(text, "boot"), declares: nothing },
+  { name: "a kubeconfig", read: kubeconfig, declares: (error) => error instanceof KubeconfigError },
+  {
+    name: "a word of a kubeconfig",
+    read: (text) => kubeconfig(JSON.stringify(kubeconfigObject(text))),
+    declares: (error) => error instanceof KubeconfigError,
+  },
   { name: "a log line", read: redact, declares: nothing },
 ];
 
@@ -101,7 +127,24 @@ function variable(name: string) {
     parseRequest({ ...rest, CNI_NETNS: "/run/netns/a", CNI_PATH: "/opt/cni/bin", [name]: text });
 }
 
-function annotated(annotations: Readonly<Record<string, string>>) {
+function annotated(annotations: Readonly<Record<string, string>>, dropEntries = false) {
   const pod = { annotations, namespaceAnnotations: {}, isControlPlane: false, spec: undefined };
-  return applyAnnotations(leastIntent, pod, { denied: [], apiServerPorts: [] });
+  return applyAnnotations(leastIntent, pod, { denied: [], apiServerPorts: [], dropEntries });
+}
+
+const kubeconfigFile = join(mkdtempSync(join(tmpdir(), "slc-fuzz-")), "kubeconfig");
+process.on("exit", () => rmSync(dirname(kubeconfigFile), { recursive: true, force: true }));
+
+function kubeconfig(text: string) {
+  writeFileSync(kubeconfigFile, text, { mode: 0o600 });
+  return loadKubeconfig(kubeconfigFile);
+}
+
+function kubeconfigObject(text: string) {
+  return {
+    "current-context": "c",
+    clusters: [{ name: "c", cluster: { server: text, "certificate-authority-data": text } }],
+    users: [{ name: "u", user: { token: text } }],
+    contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
+  };
 }

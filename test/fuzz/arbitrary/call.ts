@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import fc from "fast-check";
 import { configKeys, configPrefix } from "../../../src/mesh/linkerd.ts";
+import { changes, goodLinkerd, linkerdKeys, sluiceKeys } from "./conf.ts";
 import { anyText } from "./text.ts";
 
 /** One call: its whole environment, and stdin. */
@@ -26,55 +27,6 @@ export const kubeconfig: string = JSON.stringify({
 
 const verbs = ["ADD", "ADD", "ADD", "CHECK", "DEL", "STATUS", "GC", "VERSION", "constructor", ""];
 
-/** Values where JSON is written, of every kind. */
-const anyValue: fc.Arbitrary<unknown> = fc.oneof(
-  anyText,
-  fc.constantFrom<unknown>(
-    null,
-    true,
-    false,
-    0,
-    -1,
-    1.5,
-    1e21,
-    65_536,
-    "00",
-    " 25",
-    "25,",
-    [],
-    {},
-    [[]],
-  ),
-  fc.array(anyText, { maxLength: 3 }),
-  fc.jsonValue({ maxDepth: 2 }),
-);
-
-const linkerdKeys = [
-  "incoming-proxy-port",
-  "outgoing-proxy-port",
-  "proxy-uid",
-  "proxy-gid",
-  "ports-to-redirect",
-  "inbound-ports-to-ignore",
-  "outbound-ports-to-ignore",
-  "subnets-to-ignore",
-  "simulate",
-  "use-wait-flag",
-  "iptables-mode",
-  "ipv6",
-  "close-wait-timeout",
-] as const;
-
-const sluiceKeys = [
-  "pod-source",
-  "exclude-namespaces",
-  "control-plane-namespace",
-  "api-server-ports",
-  "agent-pod",
-  "deny-annotations",
-  "on-invalid-annotation",
-] as const;
-
 const topKeys = [
   "cniVersion",
   "name",
@@ -83,9 +35,6 @@ const topKeys = [
   "kubernetes",
   "runtimeConfig",
 ] as const;
-
-const changes = (keys: readonly string[], most: number) =>
-  fc.dictionary(fc.constantFrom(...keys), anyValue, { maxKeys: most });
 
 const annotations = fc.option(
   fc.dictionary(
@@ -125,13 +74,6 @@ function confIn(dir: string): fc.Arbitrary<object> {
 
 const goodConf = { cniVersion: "1.1.0", name: "lab", type: "sluice", log_level: "debug" } as const;
 
-const goodLinkerd = {
-  "incoming-proxy-port": 4143,
-  "outgoing-proxy-port": 4140,
-  "proxy-uid": 2102,
-  ipv6: true,
-} as const;
-
 function annotated(found: Readonly<Record<string, string>>): object {
   const key = "io.kubernetes.cri.pod-annotations";
   return { runtimeConfig: { [key]: { "linkerd.io/proxy-version": "edge", ...found } } };
@@ -160,6 +102,34 @@ const args = fc.oneof(
   anyVariable,
 );
 
+/** What Node, its libraries and the C library act on, with values that would end or change a program, or write files. */
+const others: readonly (readonly [name: string, value: string])[] = [
+  ["NODE_OPTIONS", "--require=DIRECTORY/none"],
+  ["NODE_OPTIONS", "--inspect-brk=127.0.0.1:0"],
+  ["NODE_CHANNEL_FD", "x"],
+  ["NODE_REPL_EXTERNAL_MODULE", "DIRECTORY/none"],
+  ["NODE_USE_SYSTEM_CA", "1"],
+  ["NODE_EXTRA_CA_CERTS", "DIRECTORY/none"],
+  ["NODE_TLS_REJECT_UNAUTHORIZED", "0"],
+  ["NODE_DEBUG", "net,tls,fs,module"],
+  ["NODE_DEBUG_NATIVE", "diagnostics"],
+  ["NODE_COMPILE_CACHE", "DIRECTORY/cache"],
+  ["NODE_V8_COVERAGE", "DIRECTORY/coverage"],
+  ["NODE_REDIRECT_WARNINGS", "DIRECTORY/warnings"],
+  ["NODE_PENDING_DEPRECATION", "1"],
+  ["NODE_ICU_DATA", "DIRECTORY/none"],
+  ["SSL_CERT_FILE", "DIRECTORY/none"],
+  ["OPENSSL_CONF", "DIRECTORY/none"],
+  ["UV_THREADPOOL_SIZE", "0"],
+  ["LANG", "/proc/self/ns/mnt"],
+  ["LC_ALL", "a".repeat(200)],
+  ["TZ", "\u0668"],
+  ["TMPDIR", "/none"],
+  ["IPTABLES_LIB_DIR", "/none"],
+  ["XTABLES_LIBDIR", "/none"],
+  ["XTABLES_LOCKFILE", "DIRECTORY/lock"],
+];
+
 /** Calls on a node with this directory, about this netns. */
 export function anyCall(dir: string, netns: string): fc.Arbitrary<AnyCall> {
   const spoilt = fc.dictionary(
@@ -180,8 +150,14 @@ export function anyCall(dir: string, netns: string): fc.Arbitrary<AnyCall> {
     { maxKeys: 1 },
   );
   const env = fc
-    .record({ verb: fc.constantFrom(...verbs), args, spoilt })
-    .map(({ verb, args: cniArgs, spoilt: others }) => ({
+    .record({
+      verb: fc.constantFrom(...verbs),
+      args,
+      spoilt,
+      foreign: fc.subarray([...others], { maxLength: 2 }),
+    })
+    .map(({ verb, args: cniArgs, spoilt: replaced, foreign }) => ({
+      ...Object.fromEntries(foreign),
       CNI_COMMAND: verb,
       CNI_CONTAINERID: "c1",
       CNI_NETNS: netns,
@@ -189,7 +165,7 @@ export function anyCall(dir: string, netns: string): fc.Arbitrary<AnyCall> {
       CNI_PATH: "/opt/cni/bin",
       PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
       CNI_ARGS: cniArgs,
-      ...others,
+      ...replaced,
     }));
   return fc.record({ env, stdin: stdinIn(dir) });
 }

@@ -82,8 +82,7 @@ export function pump({ head, again, tail }: Pumped, length: number): string {
   return head + again.repeat(Math.ceil(length / again.length)) + tail;
 }
 
-/** Each piece alone and between two words, to be tried before anything random. */
-export const plainlyPumped: readonly Pumped[] = pieces.flatMap((again) => [
-  { head: "", again, tail: "" },
-  { head: "1", again, tail: "x" },
-]);
+/** Each piece between two words, to be tried before anything random. */
+export const plainlyPumped: readonly Pumped[] = pieces.map((again) => {
+  return { head: "1", again, tail: "x" };
+});

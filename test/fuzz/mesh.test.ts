@@ -1,0 +1,84 @@
+// Any conf and any annotations: either a reason why not, or an intent that our own schema reads back and whose rules hold
+// nothing but our own words.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import * as z from "zod/mini";
+import { CniError } from "../../src/cni/error.ts";
+import { applyAnnotations } from "../../src/mesh/annotation.ts";
+import { type PluginConf, readConf } from "../../src/mesh/conf.ts";
+import { configKeys, configPrefix } from "../../src/mesh/linkerd.ts";
+import { intentOfConf, notesOfConf, problemsOfConf } from "../../src/mesh/values.ts";
+import { families } from "../../src/netfilter/table.ts";
+import { type Intent, intentSchema } from "../../src/redirect/intent.ts";
+import { buildRulesets } from "../../src/redirect/ruleset.ts";
+import { anyConf } from "./arbitrary/conf.ts";
+import { intent } from "./arbitrary/intent.ts";
+import { anyText } from "./arbitrary/text.ts";
+import { holds, timeoutMs } from "./budget.ts";
+import { ownWords } from "./own-words.ts";
+
+const part = 0.03;
+
+/** Sentences for log and stdout are of one line each, and not long. */
+const oneLine = /^\P{Cc}{1,3000}$/u;
+
+/** Those about a pod's annotations, whose author may be anyone, are of plain characters as well. */
+const plain = /^[\x20-\x7e]{1,3000}$/;
+
+test("any conf is an intent or a reason why not", { timeout: timeoutMs }, async () => {
+  const property = fc.property(anyConf, (document) => {
+    const { conf, problems } = readConf(document);
+    const found = intentOrNot(conf);
+    const sentences = [...problemsOfConf(conf), ...notesOfConf(conf), ...problems];
+    expect(sentences.filter((sentence) => !oneLine.test(sentence))).toEqual([]);
+    if (found === undefined) expect(problemsOfConf(conf)).not.toEqual([]);
+    else judge(found);
+  });
+  await holds(property, { part });
+});
+
+test("any annotations are an intent and reasons why not", { timeout: timeoutMs }, async () => {
+  const given = fc.record({
+    conf: intent,
+    annotations: fc.dictionary(
+      fc.oneof(
+        { weight: 5, arbitrary: fc.constantFrom(...configKeys.map((key) => configPrefix + key)) },
+        { weight: 1, arbitrary: anyText },
+      ),
+      anyText,
+      { maxKeys: 4 },
+    ),
+    denied: fc.subarray([...configKeys]),
+    dropEntries: fc.boolean(),
+    isControlPlane: fc.boolean(),
+  });
+  const property = fc.property(
+    given,
+    ({ conf, annotations, denied, dropEntries, isControlPlane }) => {
+      const pod = { annotations, namespaceAnnotations: {}, isControlPlane, spec: undefined };
+      const policy = { denied, apiServerPorts: [{ from: 443, to: 443 }], dropEntries };
+      const { intent: found, refusals, notes } = applyAnnotations(conf, pod, policy);
+      judge(found);
+      const sentences = [...refusals.map(({ problem }) => problem), ...notes];
+      expect(sentences.filter((sentence) => !plain.test(sentence))).toEqual([]);
+    },
+  );
+  await holds(property, { part });
+});
+
+function intentOrNot(conf: PluginConf): Intent | undefined {
+  try {
+    return intentOfConf(conf.linkerd, [...families]);
+  } catch (error) {
+    if (error instanceof CniError && error.code === 7) return undefined;
+    throw error;
+  }
+}
+
+function judge(found: Intent): void {
+  expect(z.parse(intentSchema, JSON.parse(JSON.stringify(found)))).toEqual(found);
+  const lines = buildRulesets(found).flatMap(({ chains }) =>
+    chains.flatMap(({ jump, rules }) => [jump, ...rules]),
+  );
+  expect(lines.filter((line) => !ownWords.test(line))).toEqual([]);
+}
