@@ -1,13 +1,28 @@
 // What was found out about the node's backends since it booted, so that it need not be found out for each pod. Pure: shape
 // and text of <state-dir>/backend.json.
 import * as z from "zod/mini";
-import { type Backend, backends } from "../netfilter/table.ts";
+import { type Backend, backends, type Family, families } from "../netfilter/table.ts";
 
 const decisionSchema = z.object({
   backend: z.enum(backends),
   reason: z.string(),
   provisional: z.boolean(),
   doubtful: z.optional(z.boolean()),
+  incomplete: z.optional(z.boolean()),
+});
+
+const proofSchema = z.object({ backend: z.enum(backends), family: z.enum(families) });
+
+const answerSchema = z.object({
+  /** Under which circumstances (see command/status.ts) it was given, and when. */
+  circumstances: z.string(),
+  epochMs: z.number(),
+  /** The backend that pods get; none where no pod could be served. */
+  backend: z.optional(z.enum(backends)),
+  /** Why no pod at all could be served. */
+  problems: z.array(z.string()),
+  /** What some pods lack. */
+  warnings: z.array(z.string()),
 });
 
 const knowledgeSchema = z.object({
@@ -15,18 +30,10 @@ const knowledgeSchema = z.object({
   bootId: z.string(),
   /** The backend for confs that leave the choice. */
   decision: z.optional(decisionSchema),
-  /** Backends that have taken rules since the boot. */
-  proven: z._default(z.array(z.enum(backends)), []),
-  /** Under which circumstances (see command/status.ts) STATUS found that ADD works, the latest first. */
-  ready: z.optional(z.array(z.object({ circumstances: z.string(), backend: z.enum(backends) }))),
-  /** Why, under which circumstances, the last look found that it cannot; asked again after a while. */
-  refusal: z.optional(
-    z.object({
-      message: z.string(),
-      epochMs: z.number(),
-      circumstances: z.optional(z.string()),
-    }),
-  ),
+  /** What has taken rules since the boot. An older version's list knows no families, and so proves nothing. */
+  proven: z.catch(z.array(proofSchema), []),
+  /** What STATUS answered last, by circumstances, the latest first. */
+  answers: z.optional(z.catch(z.array(answerSchema), [])),
 });
 
 /** What is known, of one boot. */
@@ -35,26 +42,42 @@ export type Knowledge = Omit<z.infer<typeof knowledgeSchema>, "bootId">;
 /** Nothing is known yet. */
 export const noKnowledge: Knowledge = { proven: [] };
 
-/** With one more backend that works, and with its choice, where it was one, made for good. */
-export function withProof(known: Knowledge, backend: Backend): Knowledge {
-  const { decision, ready } = known;
-  const settled = decision?.backend === backend ? { ...decision, provisional: false } : decision;
+/** One family through one backend. */
+export type Proof = z.infer<typeof proofSchema>;
+
+/** True when the backend has taken rules of all these families. */
+export function isProven(known: Knowledge, backend: Backend, wanted: readonly Family[]): boolean {
+  return wanted.every((family) => {
+    return known.proven.some((proof) => proof.backend === backend && proof.family === family);
+  });
+}
+
+/** With more families that the backend takes, and with its choice, where it was one, made for good. */
+export function withProof(known: Knowledge, backend: Backend, taken: readonly Family[]): Knowledge {
+  const fresh = taken.filter((family) => !isProven(known, backend, [family]));
+  const { decision, answers = [], ...rest } = known;
+  const isSettled = decision?.backend === backend && decision.incomplete !== true;
+  // What was missing when STATUS looked may be what has just worked.
+  const isFaultless = ({ problems, warnings }: Answer) => problems.length + warnings.length === 0;
+  const kept = fresh.length === 0 ? answers : answers.filter(isFaultless);
   return {
-    proven: [...new Set([...known.proven, backend])],
-    ...(settled === undefined ? {} : { decision: settled }),
-    ...(ready === undefined ? {} : { ready }),
+    ...rest,
+    ...(decision === undefined ? {} : { decision }),
+    ...(kept.length === 0 ? {} : { answers: kept }),
+    proven: [...known.proven, ...fresh.map((family) => ({ backend, family }))],
+    ...(isSettled ? { decision: { ...decision, provisional: false } } : {}),
   };
 }
 
-/** What STATUS found once. */
-export type Readiness = NonNullable<Knowledge["ready"]>[number];
+/** What STATUS answered. */
+export type Answer = z.infer<typeof answerSchema>;
 
-/** With one more finding that ADD works; the latest few are kept, since several confs may share a state directory. */
-export function withReadiness(known: Knowledge, found: Readiness): Knowledge {
-  const others = (known.ready ?? []).filter(
-    ({ circumstances }) => circumstances !== found.circumstances,
+/** With STATUS' newest answer; the latest few are kept, since several confs may share a state directory. */
+export function withAnswer(known: Knowledge, answer: Answer): Knowledge {
+  const others = (known.answers ?? []).filter(
+    ({ circumstances }) => circumstances !== answer.circumstances,
   );
-  return { ...known, ready: [found, ...others.slice(0, 3)] };
+  return { ...known, answers: [answer, ...others.slice(0, 3)] };
 }
 
 /** The file's text. */

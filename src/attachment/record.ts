@@ -30,6 +30,11 @@ const recordSchema = z.object({
   /** What the netns' close-wait setting was before the first of us changed it. */
   closeWaitBefore: z.optional(text),
   intent: intentSchema,
+  /**
+   * Families that are wanted and were left out, since the netns did not speak them: CHECK looks whether it does now. Not there:
+   * none was left out, or the record is of a version that did not look.
+   */
+  open: z.optional(z.array(z.enum(families))),
   /** The rules as they were written: CHECK holds a pod against these, also after an upgrade that spells anew. */
   rulesets: z.array(
     z.object({

@@ -5,59 +5,71 @@ import { CniError, errorCode } from "../cni/error.ts";
 import { readPrevResult } from "../cni/result.ts";
 import type { BackendChoice } from "../netfilter/choice.ts";
 import { restoreJob } from "../netfilter/converge.ts";
+import type { Left } from "../netfilter/left-out.ts";
 import { planFresh } from "../netfilter/plan.ts";
 import { renderRestore } from "../netfilter/restore.ts";
-import type { Ruleset } from "../netfilter/table.ts";
+import type { Family } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
 import type { Intent } from "../redirect/intent.ts";
 import { buildRulesets } from "../redirect/ruleset.ts";
 import { version } from "../version.ts";
 import { type Attached, attachedTo } from "./attached.ts";
-import { type Chosen, chooseBackend } from "./backend.ts";
+import { type Chosen, chooseFor } from "./backend.ts";
 import { type Call, keyOf, subjectOf, type Told } from "./call.ts";
 import { setCloseWait } from "./close-wait.ts";
+import { familiesNow, tellFamilies, withoutLeft } from "./families.ts";
 import { deriveIntent } from "./intent.ts";
-import { named, withNetns } from "./netns.ts";
+import { named as namedNetns, withNetns } from "./netns.ts";
 import { redirect } from "./redirect.ts";
 import { type Failed, undo } from "./undo.ts";
 
 /** Redirects the attachment. Gives ADD's stdout; throws with nothing left half-way that a DEL does not find. */
 export async function add(call: Call, told: Told): Promise<string> {
   const prevResult = readPrevResult(call.network);
-  await withNetns(call, named(call), async (netns) => {
-    const derived = await deriveIntent(call, netns, prevResult);
+  await withNetns(call, namedNetns(call), async (netns) => {
+    const derived = await deriveIntent(call, prevResult);
     if (derived.kind === "skip") told["skipped"] = derived.reason;
-    else await carryOut(call, { netns, intent: derived.intent }, told);
+    else await carryOut(call, { ...derived, netns }, told);
   });
   return prevResult.text;
 }
 
-type Work = { readonly netns: Netns; readonly intent: Intent };
+type Work = {
+  readonly netns: Netns;
+  readonly intent: Intent;
+  /** The families that prevResult names: they must be redirected. */
+  readonly named: readonly Family[];
+};
 
 async function carryOut(call: Call, work: Work, told: Told): Promise<void> {
-  const { intent, netns } = work;
-  const rulesets = buildRulesets(intent);
+  const { intent, named } = work;
   told["families"] = intent.families;
   if (call.plugin.linkerd.simulate) {
-    simulate(call, rulesets);
+    await simulate(call, work, told);
     return;
   }
   requireName(call);
   // Before the rules: an ADD that could not be recorded would leave rules that no DEL takes out.
   const before = recorded(call, () => {
     call.store.prepare();
-    return attachedTo(call, netns);
+    return attachedTo(call, work.netns);
   });
-  const chosen = await chooseBackend(call, intent.families);
+  const chosen = await chooseFor(call, { wanted: intent.families, required: named });
+  const equipped = withEquipped(intent, chosen);
   // And before the record: what can never be loaded is the conf's fault.
-  for (const ruleset of rulesets) restoreJob(chosen.choice, ruleset.family, planFresh(ruleset));
-  const record = recordOf(call, { ...work, rulesets, choice: chosen.choice, before });
-  await apply(call, { netns, rulesets, record, before, chosen }, told);
+  for (const ruleset of buildRulesets(equipped)) {
+    restoreJob(chosen.choice, ruleset.family, planFresh(ruleset));
+  }
+  const record = recordOf(call, { ...work, intent: equipped, choice: chosen.choice, before });
+  await apply(call, { ...work, record, before, chosen }, told);
 }
 
-type Applying = {
-  readonly netns: Netns;
-  readonly rulesets: readonly Ruleset[];
+// What there are no programs for is not written.
+function withEquipped(intent: Intent, { choice }: Chosen): Intent {
+  return { ...intent, families: intent.families.filter((family) => choice.tools.has(family)) };
+}
+
+type Applying = Work & {
   /** As it was written: intended. */
   readonly record: AttachmentRecord;
   readonly before: Attached;
@@ -69,7 +81,7 @@ type Reached = { -readonly [key in "record" | "done" | "isSet"]: Failed[key] };
 
 // The record first, as intended; then the rules and the setting; then it is made good.
 async function apply(call: Call, work: Applying, told: Told): Promise<void> {
-  const { netns, rulesets, before, chosen } = work;
+  const { netns, intent, named, before, chosen } = work;
   const reached: Reached = { record: work.record, done: undefined, isSet: false };
   const keep = (record: AttachmentRecord) => {
     recorded(call, () => call.store.write(record));
@@ -77,19 +89,40 @@ async function apply(call: Call, work: Applying, told: Told): Promise<void> {
   };
   keep(work.record);
   try {
+    const rulesets = buildRulesets(intent);
     const isKnown = before.latest !== undefined;
-    const { choice, changed, created } = await redirect(call, { netns, rulesets, isKnown }, chosen);
+    const redirecting = { netns, rulesets, required: named, isKnown };
+    const done = await redirect(call, redirecting, chosen);
+    const { choice, created, left } = done;
     reached.done = { choice, created };
+    const applied = withoutLeft(intent, left);
+    told["families"] = applied.families;
     told["backend"] = choice.backend;
-    told["changed"] = changed;
+    told["changed"] = done.changed;
+    tellFamilies(call, done);
     const set = await setCloseWait(call, { netns, record: reached.record }, keep);
     reached.isSet = reached.record.closeWaitBefore !== undefined;
-    const { backend, reason: backendReason } = choice;
-    keep({ ...set, state: "applied", backend, backendReason });
+    keep({ ...set, state: "applied", ...appliedTo(applied, choice), ...openOf(left) });
   } catch (error) {
     await undo(call, { ...reached, netns, before, error });
     throw error;
   }
+}
+
+// What a record says of the rules themselves.
+function appliedTo(
+  intent: Intent,
+  { backend, reason }: BackendChoice,
+): Pick<AttachmentRecord, "intent" | "rulesets" | "backend" | "backendReason"> {
+  const rulesets = buildRulesets(intent).map(({ family, chains }) => ({
+    family,
+    chains: chains.map(({ rules, ...own }) => ({ ...own, rules: [...rules] })),
+  }));
+  return { intent, rulesets, backend, backendReason: reason };
+}
+
+function openOf(left: readonly Left[]): Pick<AttachmentRecord, "open"> {
+  return left.length === 0 ? {} : { open: left.map(({ family }) => family) };
 }
 
 // So that whoever reads the error knows whose record it is.
@@ -114,14 +147,13 @@ function requireName(call: Call): void {
   });
 }
 
-type Intended = Work & {
-  readonly rulesets: readonly Ruleset[];
+type Intended = Pick<Work, "netns" | "intent"> & {
   readonly choice: BackendChoice;
   readonly before: Attached;
 };
 
 function recordOf(call: Call, intended: Intended): AttachmentRecord {
-  const { netns, intent, rulesets, choice, before } = intended;
+  const { netns, intent, choice, before } = intended;
   const { path, device, inode } = netns;
   const { deps, store } = call;
   const { closeWaitBefore } = before;
@@ -134,20 +166,16 @@ function recordOf(call: Call, intended: Intended): AttachmentRecord {
     netns: { path: resolve(path), device, inode },
     ...(boot === "" ? {} : { boot, sinceBootMs }),
     ...(closeWaitBefore === undefined ? {} : { closeWaitBefore }),
-    intent,
-    rulesets: rulesets.map(({ family, chains }) => ({
-      family,
-      chains: chains.map(({ rules, ...own }) => ({ ...own, rules: [...rules] })),
-    })),
-    backend: choice.backend,
-    backendReason: choice.reason,
+    ...appliedTo(intent, choice),
     time: new Date(deps.clock.epochMs()).toISOString(),
     version,
   };
 }
 
-function simulate(call: Call, rulesets: readonly Ruleset[]): void {
-  for (const ruleset of rulesets) {
+async function simulate(call: Call, work: Work, told: Told): Promise<void> {
+  const { families } = await familiesNow(call, work);
+  told["families"] = families;
+  for (const ruleset of buildRulesets({ ...work.intent, families })) {
     const restore = renderRestore(planFresh(ruleset));
     call.log.info({ family: ruleset.family, restore }, "simulate: nothing is written");
   }

@@ -9,8 +9,8 @@ import type { Logger } from "../log.ts";
 import type { PluginConf } from "../mesh/conf.ts";
 import type { BackendChoice } from "../netfilter/choice.ts";
 import { makeClient } from "../netfilter/client.ts";
-import type { Session } from "../netfilter/converge.ts";
-import type { Looking } from "../netns/addresses.ts";
+import type { Session } from "../netfilter/left-out.ts";
+import type { Looking } from "../netns/host.ts";
 import type { Netns } from "../netns/path.ts";
 
 export type Call = {

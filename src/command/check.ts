@@ -3,13 +3,14 @@ import type { AttachmentRecord } from "../attachment/record.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { readPrevResult } from "../cni/result.ts";
 import { renderDrift } from "../netfilter/compare.ts";
-import type { Backend } from "../netfilter/table.ts";
+import type { Backend, Ruleset } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
 import { closeWaitSetting, readSysctl } from "../netns/sysctl.ts";
 import { buildRulesets } from "../redirect/ruleset.ts";
 import { attachedTo } from "./attached.ts";
-import { chooseBackend } from "./backend.ts";
+import { chooseBackend, chooseFor } from "./backend.ts";
 import { type Call, lookingOf, subjectOf, type Told } from "./call.ts";
+import { familiesNow, openFamilies, renderSpoken } from "./families.ts";
 import { deriveIntent } from "./intent.ts";
 import { named, withNetns } from "./netns.ts";
 import { observe, type Wanted } from "./observe.ts";
@@ -31,24 +32,41 @@ type Expected = Wanted & { readonly closeWaitSeconds: number | undefined };
 // Nothing is expected of a pod that ADD left alone, or only simulated.
 async function expected(call: Call, netns: Netns, told: Told): Promise<Expected | undefined> {
   const record = recordFor(call, netns);
-  const derived = record ?? (await derive(call, netns));
+  const derived = record === undefined ? await derive(call, netns) : recorded(call, record);
   if (derived === undefined) return undefined;
-  const { intent, rulesets } = derived;
-  const { choice } = await chooseBackend(call, intent.families, record);
+  const { intent, optional } = derived;
+  const wanted = intent.families;
+  const required = wanted.filter((family) => !optional.includes(family));
+  const { choice } =
+    record === undefined
+      ? await chooseFor(call, { wanted, required })
+      : await chooseBackend(call, wanted, record);
   told["families"] = intent.families;
   told["backend"] = choice.backend;
-  return { rulesets, choice, closeWaitSeconds: intent.closeWaitSeconds };
+  const isThere = ({ family }: Ruleset) => choice.tools.has(family) || !optional.includes(family);
+  return {
+    ...derived,
+    rulesets: derived.rulesets.filter(isThere),
+    choice,
+    closeWaitSeconds: intent.closeWaitSeconds,
+  };
 }
 
-async function derive(
-  call: Call,
-  netns: Netns,
-): Promise<(Pick<AttachmentRecord, "intent"> & Pick<Wanted, "rulesets">) | undefined> {
-  const derived = await deriveIntent(call, netns, readPrevResult(call.network));
+type Derived = Pick<AttachmentRecord, "intent"> & Pick<Expected, "rulesets" | "open" | "optional">;
+
+function recorded(call: Call, record: AttachmentRecord): Derived {
+  const { intent, rulesets } = record;
+  return { intent, rulesets, open: openFamilies(call, record), optional: [] };
+}
+
+async function derive(call: Call, netns: Netns): Promise<Derived | undefined> {
+  const derived = await deriveIntent(call, readPrevResult(call.network));
   if (derived.kind === "skip" || call.plugin.linkerd.simulate) return undefined;
   const { containerId } = call.request;
   call.log.warn({ containerId }, "no record of this attachment; checking against the conf");
-  return { intent: derived.intent, rulesets: buildRulesets(derived.intent) };
+  const { families, optional } = await familiesNow(call, { ...derived, netns });
+  const intent = { ...derived.intent, families };
+  return { intent, rulesets: buildRulesets(intent), open: [], optional };
 }
 
 /**
@@ -61,8 +79,12 @@ export function recordFor(call: Call, netns: Netns): AttachmentRecord | undefine
 }
 
 async function verify(call: Call, netns: Netns, wanted: Expected): Promise<void> {
-  const drifts = await observe(call, netns, wanted);
-  const lines = [...drifts.map(renderDrift), ...(await verifySetting(call, netns, wanted))];
+  const { drifts, presence } = await observe(call, netns, wanted);
+  const lines = [
+    ...drifts.map(renderDrift),
+    ...renderSpoken(wanted.open, presence),
+    ...(await verifySetting(call, netns, wanted)),
+  ];
   if (lines.length > 0) throw drifted(call, wanted.choice.backend, lines);
 }
 

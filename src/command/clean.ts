@@ -2,7 +2,7 @@
 // by reading. Serves DEL; ADD asks it whether anything is there when it fails.
 import { CniError, errorCode } from "../cni/error.ts";
 import { ownChains } from "../mesh/linkerd.ts";
-import { equip } from "../netfilter/choice.ts";
+import { equip, toolsFor } from "../netfilter/choice.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/client.ts";
 import { readTable } from "../netfilter/converge.ts";
 import { readFailure } from "../netfilter/failure.ts";
@@ -51,7 +51,9 @@ export async function removeSpots(
  */
 export async function findOwn(call: Call, netns: Netns, written: Written): Promise<Spot[]> {
   const { backend, families: recorded } = written;
-  await equip(openToolbox(call.deps), { backend, reason: "as recorded" }, recorded);
+  const decided = { backend, reason: "as recorded" };
+  const choice = await equip(openToolbox(call.deps), decided, recorded);
+  for (const family of recorded) toolsFor(choice, family);
   const wanted = families.map((family) => ({ family }));
   const looks = await Promise.all(backends.map((one) => looksInto(call, one, wanted)));
   const outcomes = await makeClient(call.deps)(netns, looks.flat(), call.remainingMs());

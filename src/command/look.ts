@@ -1,6 +1,6 @@
 // Jobs that only look: which tables there are to be read, with the programs that the node has.
 import type { Job } from "../netfilter/client.ts";
-import { type Backend, backends, type Ruleset } from "../netfilter/table.ts";
+import type { Backend, Ruleset } from "../netfilter/table.ts";
 import { openToolbox } from "../netfilter/toolbox.ts";
 import type { Call } from "./call.ts";
 
@@ -13,12 +13,16 @@ export async function looksInto(
   const toolbox = openToolbox(call.deps);
   const jobs = wanted.map(async ({ family }): Promise<Job[]> => {
     const tools = await toolbox.find(backend, family);
-    return tools === undefined ? [] : [{ family, backend, tools, restore: "" }];
+    if (tools !== undefined) return [{ family, backend, tools, restore: "" }];
+    const plain = await toolbox.findPlain(family);
+    const isUnknown = plain !== undefined && plain.backend === undefined;
+    const said = `${plain?.tools.restore} gave no answer to --version`;
+    if (isUnknown) call.log.warn({ backend, family, said }, hiddenWarning);
+    return [];
   });
   return (await Promise.all(jobs)).flat();
 }
 
-/** The backend that is not this one. */
-export function otherThan(backend: Backend): Backend {
-  return backends.find((other) => other !== backend) ?? backend;
-}
+/** What is said of a backend whose table may hold what we cannot see. */
+export const hiddenWarning =
+  "the other backend's nat table cannot be shown; whether it redirects as well is not known";

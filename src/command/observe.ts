@@ -2,33 +2,58 @@
 // One child; a second one only where a rule of nft's own keeps iptables-save from showing all tables in one.
 import { CniError, errorCode } from "../cni/error.ts";
 import type { BackendChoice } from "../netfilter/choice.ts";
-import type { Job, Outcome } from "../netfilter/client.ts";
+import { type Job, makeClient, type Outcome } from "../netfilter/client.ts";
 import type { Drift } from "../netfilter/compare.ts";
 import { isUndecodable, readTable, restoreJob } from "../netfilter/converge.ts";
 import { NativeSyntaxError, parseNative } from "../netfilter/native.ts";
+import type { Presence } from "../netfilter/presence.ts";
 import { compareSight, type Save, type Sight } from "../netfilter/sight.ts";
-import type { Ruleset } from "../netfilter/table.ts";
+import { type Family, otherThan, type Ruleset } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
-import { type Call, sessionOf } from "./call.ts";
-import { looksInto, otherThan } from "./look.ts";
+import type { Call } from "./call.ts";
+import { looksInto } from "./look.ts";
 
 /** What a netns should hold, and through which backend it was written. */
-export type Wanted = { readonly rulesets: readonly Ruleset[]; readonly choice: BackendChoice };
+export type Wanted = {
+  readonly rulesets: readonly Ruleset[];
+  readonly choice: BackendChoice;
+  /** Families that are not redirected, and must be once the netns speaks them. */
+  readonly open: readonly Family[];
+  /** Those that ADD would leave out where their tools do not show the table. */
+  readonly optional: readonly Family[];
+};
+
+/** All drifts of a netns, and what it has of the open families. */
+export type Seen = { readonly drifts: Drift[]; readonly presence: Presence | undefined };
 
 /**
- * All drifts of a netns; none when it is redirected as it should be.
+ * Looks for all drifts of a netns; there are none when it is redirected as it should be.
  * @throws CniError 11 when a table could not be read, which is no drift.
  */
-export async function observe(call: Call, netns: Netns, wanted: Wanted): Promise<Drift[]> {
-  const { rulesets, choice } = wanted;
-  const { client, remainingMs } = sessionOf(call, netns, choice);
-  const first = await client(netns, await jobsFor(call, wanted), remainingMs());
+export async function observe(call: Call, netns: Netns, wanted: Wanted): Promise<Seen> {
+  const { choice, open } = wanted;
+  const client = makeClient(call.deps, open);
+  const all = await client(netns, await jobsFor(call, wanted), call.remainingMs());
+  const hidden = wanted.optional.filter((family) =>
+    all.some((one) => isHidden(one, family, choice)),
+  );
+  const rulesets = wanted.rulesets.filter(({ family }) => !hidden.includes(family));
+  const first = all.filter(({ job }) => !hidden.includes(job.family));
   requireShown(first, choice);
   const broken = first.filter(isUndecodable).map(({ job }) => natAlone(job));
-  const second = broken.length === 0 ? [] : await client(netns, broken, remainingMs());
+  const second = broken.length === 0 ? [] : await client(netns, broken, call.remainingMs());
   const saves = withNat(first.map(readSave), second.map(readSave));
   const sight: Sight = { saves, native: readNative(call, first) };
-  return compareSight(rulesets, choice.backend, sight);
+  const drifts = compareSight(rulesets, choice.backend, sight);
+  return { drifts, presence: all[0]?.presence };
+}
+
+function isHidden(outcome: Outcome, family: Family, { backend }: BackendChoice): boolean {
+  if (outcome.job.family !== family || outcome.job.backend !== backend) return false;
+  // That may still be shown, by itself.
+  if (isUndecodable(outcome)) return false;
+  const table = readTable(outcome);
+  return table instanceof Error || table.unverifiable !== undefined;
 }
 
 async function jobsFor(call: Call, { rulesets, choice }: Wanted): Promise<Job[]> {

@@ -1,12 +1,15 @@
 // Puts a pod's rules in place, in one backend and not in the other. Serves ADD and repair.
 
-import { withProof } from "../attachment/knowledge.ts";
+import { isProven, withProof } from "../attachment/knowledge.ts";
 import { CniError } from "../cni/error.ts";
 import { ownChains } from "../mesh/linkerd.ts";
 import { type BackendChoice, equip } from "../netfilter/choice.ts";
-import type { Job, Outcome } from "../netfilter/client.ts";
-import { type Converged, converge, isRefusal, readTable } from "../netfilter/converge.ts";
+import { type Job, makeClient, type Outcome } from "../netfilter/client.ts";
+import { type Converged, converge, readTable } from "../netfilter/converge.ts";
 import { readFailure } from "../netfilter/failure.ts";
+import type { Left, Session } from "../netfilter/left-out.ts";
+import type { Presence } from "../netfilter/presence.ts";
+import { isRefusal } from "../netfilter/refusal.ts";
 import { removeOwn } from "../netfilter/remove.ts";
 import { foreignRedirects } from "../netfilter/shadow.ts";
 import {
@@ -15,14 +18,15 @@ import {
   type Family,
   families,
   holdsAny,
+  otherThan,
   type Ruleset,
 } from "../netfilter/table.ts";
 import { openToolbox } from "../netfilter/toolbox.ts";
 import type { Netns } from "../netns/path.ts";
-import type { Chosen } from "./backend.ts";
+import type { Chosen, Wanting } from "./backend.ts";
 import { type Call, sessionOf } from "./call.ts";
 import { removeSpots, type Spot } from "./clean.ts";
-import { looksInto, otherThan } from "./look.ts";
+import { hiddenWarning, looksInto } from "./look.ts";
 
 /** What was done. */
 export type Redirected = {
@@ -32,11 +36,17 @@ export type Redirected = {
   readonly changed: readonly Family[];
   /** Those that held nothing of ours before, in any backend. */
   readonly created: readonly Family[];
+  /** Those that were left out: the netns does not speak them, and nothing of this call is there for them. */
+  readonly left: readonly Left[];
+  /** What the netns has of the families that need not be redirected. */
+  readonly presence: Presence | undefined;
 };
 
 export type Redirecting = {
   readonly netns: Netns;
   readonly rulesets: readonly Ruleset[];
+  /** The families that must end redirected, whatever the netns has; those that it speaks must besides. */
+  readonly required: readonly Family[];
   /** Records tell of rules of ours in this netns: then there may be some of families that are not wanted any more. */
   readonly isKnown: boolean;
 };
@@ -50,7 +60,7 @@ export async function redirect(call: Call, work: Redirecting, chosen: Chosen): P
   try {
     return await redirectThrough(call, work, chosen);
   } catch (error) {
-    const other = await fallback(call, chosen, { error, wanted });
+    const other = await fallback(call, chosen, { error, wanted, required: work.required });
     if (other === undefined) throw error;
     call.log.warn({ err: error, backend: other.backend }, "the other backend is taken instead");
     return await instead(error, redirectThrough(call, work, { choice: other, free: false }));
@@ -72,14 +82,16 @@ async function instead(first: unknown, second: Promise<Redirected>): Promise<Red
 async function fallback(
   call: Call,
   { choice, free }: Chosen,
-  failed: { readonly error: unknown; readonly wanted: readonly Family[] },
+  failed: Wanting & { readonly error: unknown },
 ): Promise<BackendChoice | undefined> {
-  const { error, wanted } = failed;
+  const { error, wanted, required } = failed;
   // A table that cannot be shown may hold rules of ours: in the other backend there would be a second set beside them.
   if (!free || !isRefusal(error)) return undefined;
   try {
     const decided = { backend: otherThan(choice.backend), reason: `${choice.backend} refused` };
-    return await equip(openToolbox(call.deps), decided, wanted);
+    const other = await equip(openToolbox(call.deps), decided, wanted);
+    const isServed = (family: Family) => other.tools.has(family) || !required.includes(family);
+    return wanted.every(isServed) ? other : undefined;
   } catch {
     // It has no programs here; the refusal itself says more.
     return undefined;
@@ -98,9 +110,10 @@ async function redirectThrough(call: Call, work: Redirecting, chosen: Chosen): P
         again: () => Promise.resolve([]),
       }
     : { first: others, again: () => looksAtAll(call, unwanted) };
-  const done = await converge(sessionOf(call, netns, chosen.choice), rulesets, looks);
+  const done = await converge(sessionFor(call, work, chosen.choice), rulesets, looks);
   tellNss(call, done.unmasked === true);
-  remember(call, chosen.choice.backend);
+  const placed = placedOf(work, done).map(({ family }) => family);
+  remember(call, chosen.choice.backend, placed);
   const strays = done.looked.filter((outcome) => holdsOwn(call, outcome)).map(({ job }) => job);
   const stale = strays.filter(({ family }) => unwanted.includes(family));
   const doubled = strays.filter(({ family }) => !unwanted.includes(family));
@@ -116,26 +129,40 @@ type Settling = {
   readonly doubled: readonly Spot[];
 };
 
+// What prevResult names need not be looked for; whatever else the netns speaks is found in the same child.
+function sessionFor(call: Call, work: Redirecting, choice: BackendChoice): Session {
+  const { netns, required } = work;
+  const looked = families.filter((family) => !required.includes(family));
+  return { ...sessionOf(call, netns, choice), client: makeClient(call.deps, looked), required };
+}
+
+function placedOf({ rulesets }: Redirecting, { left }: Converged): Ruleset[] {
+  return rulesets.filter(({ family }) => !left.some((one) => one.family === family));
+}
+
 // One backend of two: both are live until one goes.
 async function settle(
   call: Call,
-  { netns, rulesets }: Redirecting,
+  work: Redirecting,
   { chosen, done, doubled }: Settling,
 ): Promise<Redirected> {
+  const { netns } = work;
   const { choice, free } = chosen;
-  const { written, created } = done;
-  if (doubled.length === 0) return { choice, changed: written, created };
+  const { written, created, left, presence } = done;
+  if (doubled.length === 0) return { choice, changed: written, created, left, presence };
+  const placed = placedOf(work, done);
   // Nothing of ours was here before, and nobody named this backend: the pod's rules stay where they were.
-  const stays = free && created.length === rulesets.length;
-  const wanted = stays ? rulesets.map(({ family }) => family) : doubled.map(({ family }) => family);
+  const stays = free && created.length === placed.length;
+  const wanted = (stays ? placed : doubled).map(({ family }) => family);
   const decided = { backend: otherThan(choice.backend), reason: "own chains were there" };
   const found = await equip(openToolbox(call.deps), decided, wanted);
-  const [kept, left] = stays ? [found, choice] : [choice, found];
+  const [kept, gone] = stays ? [found, choice] : [choice, found];
   // The one that stays is complete before the other goes: no instant without redirect.
-  if (stays) await converge(sessionOf(call, netns, kept), rulesets);
-  const cleaned = await removeOwn(sessionOf(call, netns, left), wanted, ownChains);
-  call.log.info({ kept: kept.backend, cleaned: left.backend }, "own chains were in both backends");
-  return { choice: kept, changed: [...new Set([...written, ...cleaned])], created: [] };
+  if (stays) await converge(sessionOf(call, netns, kept), placed);
+  const cleaned = await removeOwn(sessionOf(call, netns, gone), wanted, ownChains);
+  call.log.info({ kept: kept.backend, cleaned: gone.backend }, "own chains were in both backends");
+  const changed = [...new Set([...written, ...cleaned])];
+  return { choice: kept, changed, created: [], left, presence };
 }
 
 async function looksAtAll(call: Call, wanted: readonly Family[]): Promise<Job[]> {
@@ -169,12 +196,10 @@ function holdsOwn(call: Call, outcome: Outcome): boolean {
 const strangerWarning =
   "rules of someone else's redirect traffic in the other backend; which of the two wins is not ours to decide";
 
-const hiddenWarning =
-  "the other backend's nat table cannot be shown; whether it redirects as well is not known";
-
 // Best effort: what is not remembered is found out again.
-function remember(call: Call, backend: Backend): void {
+function remember(call: Call, backend: Backend, placed: readonly Family[]): void {
   const known = call.store.knowledge();
-  if (known.proven.includes(backend) && known.decision?.provisional !== true) return;
-  call.store.keepKnowledge(withProof(known, backend));
+  const isKnown = isProven(known, backend, placed);
+  if (isKnown && known.decision?.provisional !== true) return;
+  call.store.keepKnowledge(withProof(known, backend, placed));
 }

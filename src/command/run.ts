@@ -72,7 +72,7 @@ type State = {
   lenient: boolean;
   log?: Logger;
   /** The fields of the command's one line. */
-  fields?: () => object;
+  fields?: () => Told;
 };
 
 async function serve(input: Input, deps: Deps, state: State): Promise<string> {
@@ -128,7 +128,8 @@ function readInput({ readStdin }: Input, { clock }: Deps, { began }: State): str
 
 function report({ code, message, details, cause }: CniError, deps: Deps, state: State): void {
   const log = state.log ?? deps.openLog({ level: "info", file: "" });
-  log.error({ ...state.fields?.(), code, details, err: cause }, message);
+  const fields = state.fields?.() ?? {};
+  log[isRepeated(fields) ? "debug" : "error"]({ ...fields, code, details, err: cause }, message);
 }
 
 type Read = Pick<Call, "request" | "network" | "plugin" | "confProblems" | "log">;
@@ -168,8 +169,13 @@ async function logged(call: Call, flow: Flow, state: State): Promise<string> {
   });
   state.fields = fields;
   const stdout = await flow({ ...call, deps: { ...call.deps, exec: counting } }, told);
-  call.log.info(fields(), "done");
+  call.log[isRepeated(told) ? "debug" : "info"](fields(), "done");
   return stdout;
+}
+
+// STATUS says the same every five seconds, where containerd asks for it.
+function isRepeated(fields: Told): boolean {
+  return fields["repeated"] === true;
 }
 
 function done(stdout: string): Output {

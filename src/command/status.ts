@@ -1,39 +1,101 @@
-// STATUS: could ADD work here, now? containerd 2 asks every five seconds, so what was found out once is not asked again:
-// it looks at files, and starts something only when they are not those of its last answer.
-import { statSync } from "node:fs";
-import { withProof, withReadiness } from "../attachment/knowledge.ts";
+// STATUS: could any pod at all be served here, now? Its no stops the whole node, this plugin's own agent included, so what
+// only some pods need is a warning. containerd 2 asks every five seconds: what was found out once is not asked again.
+import { type Answer, isProven, withAnswer, withProof } from "../attachment/knowledge.ts";
 import { CniError, errorCode } from "../cni/error.ts";
-import { intentOfConf } from "../mesh/values.ts";
-import { converge, isRefusal } from "../netfilter/converge.ts";
-import { tryBackends } from "../netfilter/detect.ts";
-import { type Backend, backends, type Family, families } from "../netfilter/table.ts";
-import { type Chosen, chooseBackend, detectingOf, trialRulesets } from "./backend.ts";
+import { redact } from "../log.ts";
+import { few } from "../mesh/telling.ts";
+import { problemsOfConf } from "../mesh/values.ts";
+import { wantedFamilies } from "../redirect/intent.ts";
+import { chooseFor } from "./backend.ts";
 import type { Call, Told } from "./call.ts";
+import { circumstancesOf } from "./circumstances.ts";
+import { type Tried, tryChosen } from "./trial.ts";
 
 /**
- * Goes over what ADD needs: values of the conf, programs, a backend that takes our rules, kubeconfig, state directory.
- * @throws CniError 50 with all that is missing, 7 for a conf that cannot be meant.
+ * Goes over what every ADD needs: nsenter, state directory, a backend that takes our rules of one family at least. What is
+ * wrong with conf values, kubeconfig, or one family, is only logged; so is, as debug, what it has said before.
+ * @throws CniError 50 with all that is missing.
  */
 export async function status(call: Call, told: Told): Promise<string> {
-  const { linkerd } = call.plugin;
-  const wanted: Family[] = linkerd.ipv6 ? [...families] : ["ipv4"];
-  intentOfConf(linkerd, wanted);
-  const problems = [
-    ...(await problemOf(() => call.store.prepare())),
-    ...(await problemOf(() => requireProgram(call, "nsenter"))),
-  ];
-  if (problems.length === 0) problems.push(...(await look(call, wanted, told)));
-  else problems.push(...(await problemOf(() => readKubeconfig(call))));
-  if (problems.length === 0) return "";
-  const [first, ...others] = problems;
+  const valueProblems = valueProblemsOf(call);
+  const circumstances = [circumstancesOf(call), ...valueProblems].join(" ");
+  const before = call.store.knowledge().answers?.find((one) => one.circumstances === circumstances);
+  const hurdles = await hurdlesOf(call);
+  const answer =
+    before !== undefined && holds(call, before) && hurdles.length === 0
+      ? before
+      : await look(call, { circumstances, hurdles, valueProblems, before });
+  const isRepeated = before !== undefined && wordsOf(before) === wordsOf(answer);
+  if (answer.backend !== undefined) told["backend"] = answer.backend;
+  if (isRepeated) told["repeated"] = true;
+  for (const warning of answer.warnings) call.log[isRepeated ? "debug" : "warn"]({}, warning);
+  const [first, ...others] = answer.problems;
+  if (first === undefined) return "";
   throw new CniError(errorCode.notAvailable, `sluice cannot work on this node: ${first}`, {
     details: others.join("; "),
   });
 }
 
+/** How long an answer with a fault in it is taken as it was: a module may be loaded meanwhile. */
+const faultyMs = 60_000;
+
+function holds({ deps }: Call, { problems, warnings, epochMs }: Answer): boolean {
+  if (problems.length + warnings.length === 0) return true;
+  return Math.abs(deps.clock.epochMs() - epochMs) < faultyMs;
+}
+
+function wordsOf({ backend, problems, warnings }: Answer): string {
+  return JSON.stringify([backend, problems, warnings]);
+}
+
+// Asked anew each time: it costs next to nothing.
+async function hurdlesOf(call: Call): Promise<string[]> {
+  return [
+    ...(await problemOf(() => call.store.prepare())),
+    ...(await problemOf(() => requireProgram(call, "nsenter"))),
+  ];
+}
+
 function requireProgram(call: Call, name: string): void {
   if (call.deps.find(name) !== undefined) return;
   throw new Error(`${name} is not on the node; install util-linux`);
+}
+
+// What is wrong with values of the conf stops pods that have a proxy, and no others.
+function valueProblemsOf({ confProblems, plugin }: Call): string[] {
+  const problems = [...confProblems, ...problemsOfConf(plugin)];
+  return problems.length === 0 ? [] : [`pods that have a proxy cannot be served: ${few(problems)}`];
+}
+
+type Looking = {
+  readonly circumstances: string;
+  readonly hurdles: readonly string[];
+  readonly valueProblems: readonly string[];
+  readonly before: Answer | undefined;
+};
+
+async function look(call: Call, looking: Looking): Promise<Answer> {
+  const { circumstances, hurdles, valueProblems, before } = looking;
+  const warnings = [...valueProblems, ...(await problemOf(() => readKubeconfig(call)))];
+  const problems = [...hurdles];
+  let tried: Tried | undefined;
+  if (problems.length === 0) {
+    problems.push(
+      ...(await problemOf(async () => {
+        tried = await prove(call, before);
+      })),
+    );
+  }
+  const answer: Answer = {
+    circumstances,
+    epochMs: call.deps.clock.epochMs(),
+    ...(tried === undefined ? {} : { backend: tried.backend }),
+    problems,
+    warnings: [...warnings, ...(tried === undefined ? [] : warningsOf(tried))],
+  };
+  // Where the state directory is the problem, nothing can be kept in it.
+  if (hurdles.length === 0) call.store.keepKnowledge(withAnswer(call.store.knowledge(), answer));
+  return answer;
 }
 
 // As ADD will read it; nothing is sent to the server.
@@ -43,101 +105,25 @@ async function readKubeconfig({ plugin, deps, remainingMs }: Call): Promise<void
   if (asks) await deps.openKube({ kubeconfig, clock: deps.clock, remainingMs });
 }
 
-async function look(call: Call, wanted: readonly Family[], told: Told): Promise<string[]> {
-  const circumstances = circumstancesOf(call);
-  const ready = call.store.knowledge().ready?.find((one) => one.circumstances === circumstances);
-  if (ready !== undefined) {
-    told["backend"] = ready.backend;
-    return [];
-  }
-  const problems = await problemOf(() => readKubeconfig(call));
-  if (problems.length > 0) return problems;
-  return await problemOf(async () => {
-    told["backend"] = await requireBackend(call, wanted, circumstances);
-  });
-}
-
-const suffixes = ["", ...backends.map((backend) => `-${backend}`)];
-const programs = [
-  "nsenter",
-  "unshare",
-  ...["iptables", "ip6tables"].flatMap((prefix) =>
-    suffixes.flatMap((suffix) => [`${prefix}${suffix}-restore`, `${prefix}${suffix}-save`]),
-  ),
-];
-
-// All that the answer hangs on: the conf's wishes, and the files that they lead to, as they are now.
-function circumstancesOf({ plugin, deps }: Call): string {
-  const { linkerd, kubernetes } = plugin;
-  const files = [kubernetes?.kubeconfig || undefined, ...programs.map(deps.find)];
-  return [linkerd["iptables-mode"], linkerd.ipv6, ...files.map(identityOf)].join(" ");
-}
-
-function identityOf(file: string | undefined): string {
-  if (file === undefined) return "-";
-  try {
-    const { dev, ino, size, mtimeMs } = statSync(file);
-    return [dev, ino, size, mtimeMs].join(":");
-  } catch {
-    // Named and not there, which is not the same as not named: what needs it will say so.
-    return "absent";
-  }
-}
-
-/** How long a refusal is taken as it was: a module may be loaded meanwhile. */
-const refusalMs = 60_000;
-
-async function requireBackend(
-  call: Call,
-  wanted: readonly Family[],
-  circumstances: string,
-): Promise<string> {
-  const { store, deps } = call;
-  const { refusal } = store.knowledge();
-  const epochMs = deps.clock.epochMs();
-  const isRecent = Math.abs(epochMs - (refusal?.epochMs ?? 0)) < refusalMs;
-  if (refusal?.circumstances === circumstances && isRecent) throw new Error(refusal.message);
-  try {
-    const backend = await proveBackend(call, wanted);
-    store.keepKnowledge(withReadiness(store.knowledge(), { circumstances, backend }));
-    return backend;
-  } catch (error) {
-    const [message = ""] = await problemOf(() => Promise.reject(error));
-    store.keepKnowledge({
-      ...store.knowledge(),
-      refusal: { message, epochMs, circumstances },
-    });
-    throw error;
-  }
-}
-
-async function proveBackend(call: Call, wanted: readonly Family[]): Promise<Backend> {
-  const chosen = await chooseBackend(call, wanted);
+async function prove(call: Call, before: Answer | undefined): Promise<Tried> {
+  const wanted = wantedFamilies(call.plugin.linkerd.ipv6);
+  const chosen = await chooseFor(call, { wanted, required: [] });
   const known = call.store.knowledge();
   const { backend } = chosen.choice;
   // What ADDs have shown holds until STATUS has seen other circumstances than these.
-  if (known.proven.includes(backend) && known.ready === undefined) return backend;
-  const taken = await tryChosen(call, chosen, wanted);
-  call.store.keepKnowledge({ ...known, proven: withProof(known, taken).proven });
-  return taken;
+  const isSame = (known.answers ?? []).length === 0 || before?.backend === backend;
+  if (isSame && isProven(known, backend, wanted)) return { backend, refusals: new Map() };
+  const trial = await tryChosen(call, chosen, wanted);
+  const taken = wanted.filter((family) => !trial.refusals.has(family));
+  const { proven } = withProof(known, trial.backend, taken);
+  call.store.keepKnowledge({ ...known, proven });
+  return trial;
 }
 
-// As ADD does: the other backend where the chosen one refuses, and nobody named it.
-async function tryChosen(
-  call: Call,
-  { choice, free }: Chosen,
-  wanted: readonly Family[],
-): Promise<Backend> {
-  const detecting = detectingOf(call);
-  const { client, remainingMs, sleep } = detecting;
-  const rulesets = trialRulesets(call, wanted);
-  try {
-    await converge({ client, place: "scratch", choice, remainingMs, sleep }, rulesets);
-    return choice.backend;
-  } catch (error) {
-    if (!free || !isRefusal(error)) throw error;
-    return (await tryBackends(detecting, rulesets)).backend;
-  }
+function warningsOf({ refusals }: Tried): string[] {
+  return [...refusals].map(
+    ([family, said]) => `pods that have ${family} cannot be served: ${said}`,
+  );
 }
 
 async function problemOf(work: () => void | Promise<void>): Promise<string[]> {
@@ -145,9 +131,13 @@ async function problemOf(work: () => void | Promise<void>): Promise<string[]> {
     await work();
     return [];
   } catch (error) {
-    if (error instanceof CniError && error.details !== "") {
-      return [`${error.message} (${error.details})`];
-    }
-    return [error instanceof Error ? error.message : String(error)];
+    return [redact(inWords(error)).slice(0, 2_000)];
   }
+}
+
+function inWords(error: unknown): string {
+  if (error instanceof CniError && error.details !== "") {
+    return `${error.message} (${error.details})`;
+  }
+  return error instanceof Error ? error.message : String(error);
 }

@@ -59,7 +59,8 @@ async function takeBack(call: Call, failed: Failed): Promise<boolean> {
 async function bringBack(call: Call, netns: Netns, latest: AttachmentRecord): Promise<void> {
   const { rulesets, intent } = latest;
   const chosen = await chooseBackend(call, intent.families, latest);
-  await redirect(call, { netns, rulesets, isKnown: true }, chosen);
+  const required = intent.families;
+  await redirect(call, { netns, rulesets, required, isKnown: true }, chosen);
 }
 
 // What was there without a record stays: it may be all that redirects.

@@ -1,69 +1,120 @@
 // A backend chosen, with its programs. Edge: the programs are looked for on the node.
 import { CniError, errorCode } from "../cni/error.ts";
-import type { Backend, Family } from "./table.ts";
-import type { Toolbox, Tools } from "./toolbox.ts";
+import { type Backend, type Family, families } from "./table.ts";
+import { plainName, type Toolbox, type Tools, versionTimeoutMs } from "./toolbox.ts";
 
-/** A backend with its programs for each family that it was chosen for, and why it was. */
+/** A backend with its programs, for those of the wanted families that it has any for, and why it was chosen. */
 export type BackendChoice = {
   readonly backend: Backend;
   readonly reason: string;
   readonly tools: ReadonlyMap<Family, Tools>;
+  /** Why a wanted family has none. */
+  readonly lacking: ReadonlyMap<Family, CniError>;
 };
+
+type Found = readonly (readonly [Family, Tools | undefined])[];
 
 /**
  * The choice with its programs.
- * @throws CniError 101 when the node lacks one of them.
+ * @throws CniError 101 when the node has them for none of the families; 11 when that is not known.
  */
 export async function equip(
   toolbox: Toolbox,
   { backend, reason }: Pick<BackendChoice, "backend" | "reason">,
   wanted: readonly Family[],
 ): Promise<BackendChoice> {
-  const found = await Promise.all(
+  const found: Found = await Promise.all(
     wanted.map(async (family) => [family, await toolbox.find(backend, family)] as const),
   );
-  return { backend, reason, tools: complete(found, backend) };
+  const plain = await plainOnes(toolbox, withoutTools(found));
+  return complete({ backend, reason }, found, (lacking) => missing(backend, lacking, plain));
 }
 
-/** The choice of the plain names: of whichever backend they are. @throws CniError 101 when they are not there. */
+/** The choice of the plain names: of whichever backend they are. @throws CniError as above. */
 export async function equipPlain(
   toolbox: Toolbox,
   wanted: readonly Family[],
 ): Promise<BackendChoice> {
-  const found = await Promise.all(
-    wanted.map(async (family) => [family, await toolbox.findPlain(family)] as const),
-  );
-  const backend = found[0]?.[1]?.backend ?? "legacy";
-  const same = found.map(([family, plain]) => {
-    return [family, plain?.backend === backend ? plain.tools : undefined] as const;
+  const plain = await plainOnes(toolbox, families);
+  const there = wanted.flatMap((family) => plain.get(family)?.backend ?? []);
+  const backend = there[0] ?? "legacy";
+  const found = wanted.map((family) => {
+    const one = plain.get(family);
+    return [family, one?.backend === backend ? one.tools : undefined] as const;
   });
-  return { backend, reason: `the plain iptables is ${backend}`, tools: complete(same, "plain") };
+  const decided = { backend, reason: `the plain iptables is ${backend}` };
+  return complete(decided, found, (lacking) => missing("plain", lacking, plain));
 }
 
-/** The programs of a choice for one of the families that it was made for. */
+/** The programs of a choice for one of the families. @throws CniError as above when it has none. */
 export function toolsFor(choice: BackendChoice, family: Family): Tools {
   const tools = choice.tools.get(family);
-  if (tools === undefined) throw missing(choice.backend, [family]);
+  if (tools === undefined) {
+    throw choice.lacking.get(family) ?? missing(choice.backend, [family], new Map());
+  }
   return tools;
 }
 
 function complete(
-  found: readonly (readonly [Family, Tools | undefined])[],
-  name: string,
-): ReadonlyMap<Family, Tools> {
+  decided: Pick<BackendChoice, "backend" | "reason">,
+  found: Found,
+  why: (lacking: readonly Family[]) => CniError,
+): BackendChoice {
   const there = found.flatMap(([family, tools]): [Family, Tools][] =>
     tools === undefined ? [] : [[family, tools]],
   );
-  const absent = found.filter(([, tools]) => tools === undefined).map(([family]) => family);
-  if (absent.length > 0) throw missing(name, absent);
-  return new Map(there);
+  const lacking = withoutTools(found);
+  if (there.length === 0) throw why(lacking);
+  return {
+    ...decided,
+    tools: new Map(there),
+    lacking: new Map(lacking.map((family) => [family, why([family])])),
+  };
 }
 
-function missing(name: string, wanted: readonly Family[]): CniError {
+function withoutTools(found: Found): Family[] {
+  return found.filter(([, tools]) => tools === undefined).map(([family]) => family);
+}
+
+type PlainOnes = ReadonlyMap<Family, NonNullable<Awaited<ReturnType<Toolbox["findPlain"]>>>>;
+
+async function plainOnes(toolbox: Toolbox, wanted: readonly Family[]): Promise<PlainOnes> {
+  const found = await Promise.all(
+    wanted.map(async (family) => [family, await toolbox.findPlain(family)] as const),
+  );
+  return new Map(found.flatMap(([family, one]) => (one === undefined ? [] : [[family, one]])));
+}
+
+const install = "install iptables 1.8 or later, or set linkerd.iptables-mode to what is there";
+const oneBackend =
+  "the rules of one pod go through one backend: let update-alternatives lead both names to the same, or set linkerd.iptables-mode to nft or legacy and install what that lacks";
+const unanswered = `run it by hand to see what it waits for, or set linkerd.iptables-mode to nft or legacy and install programs with that in their names`;
+
+// What the plain names are is said: that they are not of this backend does not mean that they are not there.
+function missing(name: string, lacking: readonly Family[], plain: PlainOnes): CniError {
   const kind = name === "plain" ? "under the plain names" : `of backend ${name}`;
+  const what = `no iptables programs ${kind} for ${lacking.join(" and ")} on the node`;
+  const told = [...plain].map(([family, { backend }]) =>
+    backend === undefined
+      ? `${plainName(family)} gave no answer to --version in ${versionTimeoutMs / 1_000} s, so its backend is not known`
+      : `${plainName(family)} is ${backend}`,
+  );
+  const isUnknown = lacking.some((family) => {
+    return plain.has(family) && plain.get(family)?.backend === undefined;
+  });
+  if (isUnknown) {
+    const message = name === "plain" ? told.join(" and ") : `${what}: ${told.join(" and ")}`;
+    return new CniError(errorCode.tryAgainLater, message, { details: unanswered });
+  }
+  const isOther = lacking.some((family) => plain.has(family));
+  if (isOther && name === "plain") {
+    return new CniError(errorCode.restoreRejected, told.join(" and "), { details: oneBackend });
+  }
   return new CniError(
     errorCode.restoreRejected,
-    `no iptables programs ${kind} for ${wanted.join(" and ")} on the node`,
-    { details: "install iptables 1.8 or later, or set linkerd.iptables-mode to what is there" },
+    isOther ? `${what}: ${told.join(" and ")}` : what,
+    {
+      details: install,
+    },
   );
 }

@@ -7,6 +7,7 @@ import type { Netns } from "../netns/path.ts";
 import type { Capability } from "../netns/rights.ts";
 import { readStartFailure, type StartFailure } from "../netns/start-failure.ts";
 import { lackedWords } from "./failure.ts";
+import { type Presence, parsePresence, presenceScript } from "./presence.ts";
 import type { Backend, Family } from "./table.ts";
 import type { Tools } from "./toolbox.ts";
 
@@ -21,6 +22,8 @@ export type Job = {
   readonly table?: "mangle" | "all";
   /** nft, where it is to list all chains and rules besides, once all is done; with one job of a batch. */
   readonly native?: string;
+  /** Only where IPv6 is possible (see presence.ts), in a batch that looks at it; elsewhere nothing is done. */
+  readonly ifPossible?: true;
 };
 
 /** What nft printed. No status: it did not end by itself. */
@@ -41,6 +44,10 @@ export type Outcome = {
   readonly native?: NativeAnswer;
   /** Nothing could be hidden from the tools, so they may have asked the network for users (see nssMask). */
   readonly unmasked?: true;
+  /** Nothing was done: IPv6 is not possible in this netns (see Job.ifPossible). */
+  readonly absent?: true;
+  /** What the netns has of the families that the client looks at. */
+  readonly presence?: Presence;
 };
 
 /** Where the tools work: in a pod's netns, in an empty one that ends with the batch, or on the node itself (to read). */
@@ -78,20 +85,24 @@ const legacyTableNames: Readonly<Record<Family, string>> = {
   ipv6: "/proc/self/net/ip6_tables_names",
 };
 
-/** Makes a client that works with the node's programs. */
-export function makeClient(host: Host): Client {
+/** Makes a client that works with the node's programs. With each batch it looks how far the families `looked` are there. */
+export function makeClient(host: Host, looked: readonly Family[] = []): Client {
   return async (place, jobs, timeoutMs) => {
     const writes = jobs.some(({ restore }) => restore !== "");
     const ordered = jobs.toSorted((a, b) => Number(guardOf(b) !== "") - Number(guardOf(a) !== ""));
-    const batch = { place, jobs: ordered, timeoutMs };
+    const batch = { place, jobs: ordered, looked, timeoutMs };
     const mask = writes ? host.nssMask() : [];
     const end = monotonicMs() + timeoutMs;
     const first = await runBatch(host, batch, mask);
     // Where a mount namespace is refused (SELinux), users that are looked up slowly are better than none (istio#48746).
     const isRefused = mask.length > 0 && first.outputs[0] === "" && !isPassing(first);
     const again = () => runBatch(host, { ...batch, timeoutMs: end - monotonicMs() }, []);
-    const outcomes = readOutcomes(ordered, isRefused ? await again() : first);
-    const told = isRefused ? { unmasked: true as const } : {};
+    const result = isRefused ? await again() : first;
+    const outcomes = readOutcomes(ordered, result);
+    const told = {
+      ...(isRefused ? { unmasked: true as const } : {}),
+      ...(looked.length > 0 ? { presence: parsePresence(result.outputs[0] ?? "") } : {}),
+    };
     return jobs.flatMap((job) =>
       outcomes
         .filter((outcome) => outcome.job === job)
@@ -109,15 +120,28 @@ function messagesOf({ job, restoreStatus, saveStatus, stderr }: Outcome, host: H
   return lacked.length === 0 ? stderr : `${stderr}\n${lackedWords} ${lacked.join(" and ")}`;
 }
 
+/** Looks how far these families are there, and does nothing else. @throws BatchError when it could not be looked. */
+export async function lookAt(
+  host: Host,
+  place: Place,
+  { looked, timeoutMs }: Pick<Batch, "looked" | "timeoutMs">,
+): Promise<Presence> {
+  const result = await runBatch(host, { place, jobs: [], looked, timeoutMs }, []);
+  const presence = parsePresence(result.outputs[0] ?? "");
+  if (looked.every((family) => presence.evidence.has(family))) return presence;
+  throw new BatchError(batchProblem([], result), isPassing(result));
+}
+
 type Batch = {
   readonly place: Place;
   readonly jobs: readonly Job[];
+  readonly looked: readonly Family[];
   readonly timeoutMs: number;
 };
 
 async function runBatch(
   host: Host,
-  { place, jobs, timeoutMs }: Batch,
+  { place, jobs, looked, timeoutMs }: Batch,
   mask: readonly string[],
 ): Promise<ExecResult> {
   if (!(timeoutMs > 0))
@@ -128,7 +152,7 @@ async function runBatch(
     argv: [
       ...limited(host, timeoutMs, [...entering(host, place), ...unsharing(host, mask), "/bin/sh"]),
       "-c",
-      script,
+      `${presenceScript(looked)}${script}`,
       "sluice",
       mask.join(" "),
       ...jobs.flatMap((job, index) => jobArguments(job, index, wait)),
@@ -188,7 +212,8 @@ function childEnvironment(path: string): Record<string, string> {
 }
 
 // Jobs that may come to nothing at once go first, so that the one which the shell runs itself is a real one.
-function guardOf({ family, backend, restore }: Job): string {
+function guardOf({ family, backend, restore, ifPossible }: Job): string {
+  if (ifPossible === true) return "possible";
   return backend === "legacy" && restore === "" ? legacyTableNames[family] : "";
 }
 
@@ -213,6 +238,7 @@ function lockWaitSeconds(timeoutMs: number): string {
 function readOutcomes(jobs: readonly Job[], result: ExecResult): Outcome[] {
   const [statuses = "", ...streams] = result.outputs;
   const outcomes = jobs.flatMap((job, i): Outcome[] => {
+    if (statuses.split("\n").includes(`${i} absent`)) return [{ job, ...nothingDone }];
     const found = new RegExp(`^${i} (\\d+) (\\d+)$`, "m").exec(statuses);
     if (found === null) return [];
     const [restoreStatus, saveStatus] = [Number(found[1]), Number(found[2])];
@@ -238,6 +264,14 @@ function ofJob(stream: string): string {
   return stream.split("\0", 1)[0] ?? "";
 }
 
+const nothingDone = {
+  restoreStatus: 0,
+  saveStatus: 0,
+  saved: "",
+  stderr: "",
+  absent: true,
+} as const;
+
 function batchProblem(jobs: readonly Job[], result: ExecResult): string {
   const [statuses = "", said = ""] = result.outputs;
   const failure = startFailureOf(result);
@@ -248,13 +282,13 @@ function batchProblem(jobs: readonly Job[], result: ExecResult): string {
     return `entering the netns failed with exit status ${result.exitCode}: ${line || "no message"}`;
   }
   const open = jobs.flatMap((job, i) => {
-    if (new RegExp(`^${i} \\d+ \\d+$`, "m").test(statuses)) return [];
+    if (new RegExp(`^${i} (\\d+ \\d+|absent)$`, "m").test(statuses)) return [];
     const isRestored = job.restore === "" || new RegExp(`^${i} `, "m").test(statuses);
     const program = isRestored ? job.tools.save : job.tools.restore;
     return [`${program} (${job.backend}, ${job.family}, table ${job.table ?? "nat"})`];
   });
   const how = result.timedOut || result.exitCode === 137 ? tooLate : "was killed";
-  return `${open.join(" and ")} ${how}`;
+  return `${open.join(" and ") || "a look into the netns"} ${how}`;
 }
 
 const tooLate = "did not end within the deadline; run it by hand to see what it waits for";
@@ -281,9 +315,10 @@ function startFailureOf({ startError, outputs }: ExecResult): StartFailure | und
 // Constant: what differs from call to call are its arguments. First, files to hide from what is run here (blanks between
 // them), which the caller gave a mount namespace for. Then for each job: file descriptor for messages (the one after
 // it is for the save's text), restore program or "", save program, table for the save or "", the file that says whether
-// there is anything to read or "", seconds to wait for the lock, restore text. Last, nft where it is to be asked. Lines go
-// to stdout as soon as something is known: "job restore-status", at the end of the job "job restore-status save-status",
-// and "nft status".
+// there is anything to read, or the word "possible" where there is something to do only if IPv6 is possible (as the lines of
+// presence.ts ahead of these found it), or ""; seconds to wait for the lock, restore text. Last, nft where it is to be asked.
+// Lines go to stdout as soon as something is known: "job restore-status", at the end of the job "job restore-status
+// save-status" or "job absent", and "nft status".
 // - The save of legacy is called without -t: with it, it makes the table. The file is /proc/net/ip_tables_names: an
 //   empty one means that legacy has no table, and spares the call.
 // - The last job runs in the shell itself: a process less. A here-document, not a pipe: the same, and the text is data.
@@ -305,7 +340,8 @@ shift
 n=0
 while [ $# -ge 7 ]; do
   last=$1
-  if [ -n "$5" ] && ! read -r found 2>/dev/null <"$5"; then echo "$n 0 0"
+  if [ "$5$possible" = possible ]; then echo "$n absent"
+  elif [ -n "$5" ] && [ "$5" != possible ] && ! read -r found 2>/dev/null <"$5"; then echo "$n 0 0"
   elif [ $# -ge 14 ]; then job "$n" "$@" &
   else job "$n" "$@"
   fi

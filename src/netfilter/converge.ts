@@ -2,30 +2,25 @@
 // Serves ADD and repair. Edge: works through the client.
 import { CniError, errorCode } from "../cni/error.ts";
 import { type BackendChoice, toolsFor } from "./choice.ts";
-import {
-  BatchError,
-  type Client,
-  type Job,
-  longestRestoreBytes,
-  type Outcome,
-  type Place,
-} from "./client.ts";
+import { BatchError, type Job, longestRestoreBytes, type Outcome } from "./client.ts";
 import { readFailure } from "./failure.ts";
+import {
+  isNeeded,
+  type Left,
+  leaveUnequipped,
+  mayBeAbsent,
+  type Round,
+  requireOne,
+  requireSpoken,
+  type Session,
+} from "./left-out.ts";
 import { planRemoval, type Transaction } from "./plan.ts";
+import type { Presence } from "./presence.ts";
 import { advance, begin, isDone, isFresh, isRefused, type Progress } from "./progress.ts";
+import { gaveUp, rejected } from "./refusal.ts";
 import { renderRestore } from "./restore.ts";
 import { parseSave, SaveSyntaxError } from "./save.ts";
 import { emptyTable, type Family, type Ruleset, type Table, type TableName } from "./table.ts";
-
-/** Where, with what, and in what time work is done. */
-export type Session = {
-  readonly client: Client;
-  readonly place: Place;
-  readonly choice: BackendChoice;
-  /** Milliseconds left for everything together. */
-  readonly remainingMs: () => number;
-  readonly sleep: (ms: number) => Promise<void>;
-};
 
 /** Tries before giving up on a table that others keep changing. */
 const triesMax = 8;
@@ -33,21 +28,16 @@ const triesMax = 8;
 /** Kept back for taking out again what a call that runs out of time has made. */
 const takeBackMs = 2_000;
 
-/** The table cannot be shown, so nothing about it can be proven: not a reason to write elsewhere without looking. */
-export class UnverifiableError extends CniError {}
-
-/** The tools refused for good, so that another backend may be looked at: it is not so where a table cannot be shown. */
-export function isRefusal(error: unknown): boolean {
-  const refused = error instanceof CniError && error.code === errorCode.restoreRejected;
-  return refused && !(error instanceof UnverifiableError);
-}
-
 /** What converging did. */
 export type Converged = {
   /** The families that were written to; none when all was right already. */
   readonly written: readonly Family[];
   /** Those that held nothing of ours before. */
   readonly created: readonly Family[];
+  /** Those that were left out: the netns does not speak them, and nothing of ours is there for them. */
+  readonly left: readonly Left[];
+  /** What the netns has of the families that the client looks at. */
+  readonly presence: Presence | undefined;
   /** What came of the jobs that were only to look. */
   readonly looked: readonly Outcome[];
   /** The tools may have asked the network for users. */
@@ -61,7 +51,8 @@ const noLooks: Looks = { first: [], again: () => Promise.resolve([]) };
 
 /**
  * Ends with every ruleset in place, read back and equal, or throws with nothing left half-way: families that held
- * nothing of ours before hold nothing again.
+ * nothing of ours before hold nothing again. Families that need not be redirected (Session.required) may be left out, but
+ * never all.
  * @throws CniError 11 when others kept interfering or the time ran out, 101 when the tools refused.
  */
 export async function converge(
@@ -69,27 +60,30 @@ export async function converge(
   rulesets: readonly Ruleset[],
   looks = noLooks,
 ): Promise<Converged> {
-  const all = rulesets.map(begin);
+  const round: Round = { session, all: rulesets.map(begin), presence: undefined };
+  const { all } = round;
   let tries = 1;
   try {
-    const looked = await tryOnce(session, all, looks.first);
+    leaveUnequipped(round);
+    const looked = await tryOnce(round, looks.first);
     for (; !all.every(isDone); tries++) {
-      if (tries === triesMax || session.remainingMs() < 100) throw gaveUp(session, all, tries);
-      if (tries > 1) await session.sleep(jitterMs(tries));
-      looked.push(...(await tryOnce(session, all, await looksOf(looks, tries))));
+      if (tries === triesMax || session.remainingMs() < 100) giveUp(round, tries);
+      else {
+        if (tries > 1) await session.sleep(jitterMs(tries));
+        looked.push(...(await tryOnce(round, await looksOf(looks, tries))));
+      }
     }
-    const families = (some: readonly Progress[]) => some.map(({ ruleset }) => ruleset.family);
-    return {
-      written: families(all.filter(({ changed }) => changed)),
-      created: families(all.filter(({ created }) => created)),
-      looked,
-      ...(all.some(({ unmasked }) => unmasked) ? { unmasked: true } : {}),
-    };
+    requireOne(all);
+    await takeBack(
+      session,
+      all.filter(({ left }) => left !== undefined),
+    );
+    return resultOf(round, looked);
   } catch (error) {
     await takeBack(session, all);
     // Out of time: what kept us before says more than where we were when it ran out.
     const isKnown = all.some(({ failure }) => failure !== undefined);
-    throw error instanceof BatchError && isKnown ? gaveUp(session, all, tries) : error;
+    throw error instanceof BatchError && isKnown ? gaveUp(session.choice, all, tries) : error;
   }
 }
 
@@ -97,23 +91,52 @@ async function looksOf({ again }: Looks, tries: number): Promise<readonly Job[]>
   return tries === 1 ? await again() : [];
 }
 
-async function tryOnce(
-  session: Session,
-  all: readonly Progress[],
-  looks: readonly Job[],
-): Promise<Outcome[]> {
+function resultOf({ all, presence }: Round, looked: readonly Outcome[]): Converged {
+  const placed = all.filter(({ left }) => left === undefined);
+  const families = (some: readonly Progress[]) => some.map(({ ruleset }) => ruleset.family);
+  return {
+    written: families(placed.filter(({ changed }) => changed)),
+    created: families(placed.filter(({ created }) => created)),
+    left: all.flatMap(({ ruleset: { family }, left }): Left[] => {
+      if (left === undefined) return [];
+      return [left instanceof CniError ? { family, error: left } : { family }];
+    }),
+    presence,
+    looked,
+    ...(all.some(({ unmasked }) => unmasked) ? { unmasked: true } : {}),
+  };
+}
+
+async function tryOnce(round: Round, looks: readonly Job[]): Promise<Outcome[]> {
+  const { session, all } = round;
   const open = all.filter((progress) => !isDone(progress));
-  const jobs = open.map(({ ruleset, transaction }) =>
-    restoreJob(session.choice, ruleset.family, transaction),
-  );
+  const jobs = open.map(({ ruleset, transaction }) => {
+    const job = restoreJob(session.choice, ruleset.family, transaction);
+    return mayBeAbsent(session, ruleset.family) ? { ...job, ifPossible: true as const } : job;
+  });
   const outcomes = await runAll(session, open, [...jobs, ...looks]);
+  round.presence = outcomes[0]?.presence ?? round.presence;
   for (const [i, progress] of open.entries()) {
     const outcome = outcomes[i];
-    if (outcome !== undefined) advance(progress, outcome, readTable(outcome));
+    if (outcome?.absent === true) progress.left = "absent";
+    else if (outcome !== undefined) advance(progress, outcome, readTable(outcome));
   }
-  const refused = open.find(isRefused);
-  if (refused !== undefined) throw rejected(session.choice, refused);
+  for (const progress of open) {
+    if (isRefused(progress)) progress.left = rejected(session.choice, progress);
+  }
+  requireSpoken(round);
   return outcomes.slice(open.length);
+}
+
+// No more tries: families that are refused again and again, and need not be redirected, are left out.
+function giveUp(round: Round, tries: number): void {
+  const { session, all } = round;
+  const open = all.filter((progress) => !isDone(progress));
+  const error = gaveUp(session.choice, all, tries);
+  for (const progress of open) {
+    if (progress.failure === undefined || isNeeded(round, progress.ruleset.family)) throw error;
+  }
+  for (const progress of open) progress.left = error;
 }
 
 async function runAll(
@@ -182,6 +205,7 @@ async function takeBack(session: Session, all: readonly Progress[]): Promise<voi
       return restoreJob(session.choice, ruleset.family, planRemoval(names, asTable(ruleset)));
     });
   if (jobs.length === 0 || session.place === "scratch") return;
+  for (const progress of all) progress.created = false;
   try {
     await session.client(session.place, jobs, Math.max(session.remainingMs(), 2_000));
   } catch {
@@ -189,49 +213,10 @@ async function takeBack(session: Session, all: readonly Progress[]): Promise<voi
   }
 }
 
-function rejected(choice: BackendChoice, progress: Progress): CniError {
-  const { failure } = progress;
-  const kind = failure?.isUnverifiable === true ? UnverifiableError : CniError;
-  return new kind(
-    errorCode.restoreRejected,
-    `${placeOf(choice, progress)} failed: ${failure?.said ?? ""}`,
-    { details: failure?.advice || "see the tool's message; nothing of ours is left half-way" },
-  );
-}
-
-function gaveUp(session: Session, all: readonly Progress[], tries: number): CniError {
-  const open = all.filter((progress) => !isDone(progress));
-  const places = open.map((progress) => placeOf(session.choice, progress)).join(" and ");
-  const failure = open.find((progress) => progress.failure !== undefined)?.failure;
-  if (failure === undefined) {
-    return new CniError(
-      errorCode.tryAgainLater,
-      `${places}: the rules did not stay as written in ${tries} tries`,
-      {
-        details:
-          "another program keeps changing the rules in this netns, or save and restore are not of one version",
-      },
-    );
-  }
-  return new CniError(
-    errorCode.tryAgainLater,
-    `${places} failed in ${tries} tries: ${failure.said}`,
-    { details: failure.advice || "another program keeps changing the rules in this netns" },
-  );
-}
-
 function asTable(ruleset: Ruleset): Table {
   const own = ruleset.chains.map(({ name, rules }) => [name, rules] as const);
   const hooks = ruleset.chains.map(({ hook, jump }) => [hook, [jump]] as const);
   return { chains: new Map([...own, ...hooks]) };
-}
-
-// Which program, on what: `/usr/sbin/iptables-nft-restore (nft, ipv4, table nat, chain OUTPUT)`.
-function placeOf(choice: BackendChoice, { ruleset, failure }: Progress): string {
-  const { family } = ruleset;
-  const { program, chain } = failure ?? { program: toolsFor(choice, family).restore, chain: "" };
-  const inChain = chain === "" ? "" : `, chain ${chain}`;
-  return `${program} (${choice.backend}, ${family}, table nat${inChain})`;
 }
 
 // Grows with the tries; random, so that two who are in each other's way do not meet again.

@@ -1,10 +1,11 @@
 // Decides through which backend rules are written where nobody said so. Edge: runs the tools, and leaves no trace of it:
 // looking at hints makes no table (see client.ts), and the trial has a netns of its own.
 import { CniError, errorCode } from "../cni/error.ts";
-import { equip } from "./choice.ts";
-import type { Client, Job } from "./client.ts";
+import { type BackendChoice, equip } from "./choice.ts";
+import type { Client, Job, Outcome } from "./client.ts";
 import { converge } from "./converge.ts";
-import { type Backend, backends, families, type Ruleset } from "./table.ts";
+import { readFailure } from "./failure.ts";
+import { type Backend, backends, type Family, families, type Ruleset } from "./table.ts";
 import type { Toolbox } from "./toolbox.ts";
 
 /** What a detection found. */
@@ -15,6 +16,8 @@ export type Decision = {
   readonly provisional: boolean;
   /** The hints are in both backends, so one of them is stale. */
   readonly doubtful?: boolean | undefined;
+  /** Not all could be looked at, so a hint may have been missed: asked again, whatever pods were set meanwhile. */
+  readonly incomplete?: boolean | undefined;
 };
 
 /** What a detection looks with. */
@@ -28,18 +31,31 @@ export type Detecting = {
 /** Chains that kubelets make in mangle for this very question (KEP-3178), and that older ones make to watch for flushes. */
 const hintChains = ["KUBE-IPTABLES-HINT", "KUBE-KUBELET-CANARY"];
 
+/** What a look at the hints came to: a decision where there are any; and why not all of them could be seen. */
+export type Hint = { readonly decision: Decision | undefined; readonly unseen: readonly string[] };
+
 /**
- * The backend that the node's kubelet uses, by its hint chains in the node's own netns; undefined where there are none,
- * which is normal. nft is looked at first: both have them after a node changed over, and then the new one counts.
+ * The backend that the node's kubelet uses, by its hint chains in the node's own netns; no decision where there are none,
+ * which is normal. nft is looked at first: both have them after a node changed over, and then the new one counts. A look
+ * that fails is no answer: a backend that is behind one may be the node's all the same.
  */
-export async function findHint(detecting: Detecting): Promise<Decision | undefined> {
-  const jobs = (
-    await Promise.all(backends.flatMap((backend) => hintJobs(detecting, backend)))
+export async function findHint(detecting: Detecting): Promise<Hint> {
+  const looks = (
+    await Promise.all(backends.flatMap((backend) => hintLooks(detecting, backend)))
   ).flat();
-  if (jobs.length === 0) return undefined;
-  const outcomes = await detecting.client("host", jobs, detecting.remainingMs());
+  const jobs = looks.filter((look) => typeof look !== "string");
+  const outcomes =
+    jobs.length === 0 ? [] : await detecting.client("host", jobs, detecting.remainingMs());
+  const unseen = [
+    ...looks.filter((look) => typeof look === "string"),
+    ...outcomes.flatMap(unseenIn),
+  ];
   const hinted = outcomes.filter(({ saveStatus, saved }) => saveStatus === 0 && holdsHint(saved));
   const found = [...new Set(hinted.map(({ job }) => job.backend))];
+  return { decision: decisionOf(found, unseen), unseen };
+}
+
+function decisionOf(found: readonly Backend[], unseen: readonly string[]): Decision | undefined {
   const [backend] = found;
   if (backend === undefined) return undefined;
   const both = found.length > 1 ? " (and legacy has them too: left from before?)" : "";
@@ -48,13 +64,28 @@ export async function findHint(detecting: Detecting): Promise<Decision | undefin
     reason: `the kubelet's hint chains are in ${backend}${both}`,
     provisional: false,
     ...(found.length > 1 ? { doubtful: true } : {}),
+    // What was not seen of legacy does not matter where nft has them.
+    ...(unseen.length > 0 && backend !== backends[0] ? { incomplete: true } : {}),
   };
 }
 
-function hintJobs({ toolbox }: Detecting, backend: Backend): Promise<Job[]>[] {
-  return families.map(async (family): Promise<Job[]> => {
+// A kernel without the backend, or without the table, has no hint there; whatever else is in the way is no answer.
+function unseenIn({ job, saveStatus, stderr }: Outcome): string[] {
+  const { kind, said } = readFailure(saveStatus, stderr);
+  const isForbidden = /permission denied|operation not permitted/i.test(stderr);
+  if (saveStatus === 0 || (kind === "unsupported" && !isForbidden)) return [];
+  return [`${job.tools.save} (${job.backend}, ${job.family}): ${said}`];
+}
+
+function hintLooks({ toolbox }: Detecting, backend: Backend): Promise<(Job | string)[]>[] {
+  return families.map(async (family): Promise<(Job | string)[]> => {
     const tools = await toolbox.find(backend, family);
-    return tools === undefined ? [] : [{ family, backend, tools, restore: "", table: "mangle" }];
+    if (tools !== undefined) {
+      return [{ family, backend, tools, restore: "", table: "mangle" }];
+    }
+    const plain = await toolbox.findPlain(family);
+    const isUnknown = plain !== undefined && plain.backend === undefined;
+    return isUnknown ? [`${plain.tools.restore} gave no answer to --version`] : [];
   });
 }
 
@@ -62,44 +93,82 @@ function holdsHint(saved: string): boolean {
   return hintChains.some((chain) => saved.includes(`\n:${chain} `));
 }
 
+/** What is tried, and which families must be taken (the first that takes them is the one, if none takes all). */
+export type Needed = {
+  readonly rulesets: readonly Ruleset[];
+  readonly required: readonly Family[];
+};
+
+/** A backend that was tried: the families that it takes, and what it said of the others. */
+export type Trial = {
+  readonly backend: Backend;
+  readonly families: readonly Family[];
+  readonly refusals: ReadonlyMap<Family, string>;
+};
+
 /**
- * The first backend that takes these rulesets, tried in a netns of its own: exactly the matches and targets that pods get.
- * @throws CniError 101 with what each backend said when none does.
+ * The backend that takes most of these rulesets, tried in a netns of its own: exactly the matches and targets that pods get.
+ * The first that takes all of them, else the first that takes IPv4's, else any.
+ * @throws CniError 101 with what each backend said when none takes any, or those that are required.
  */
-export async function tryBackends(
-  detecting: Detecting,
-  rulesets: readonly Ruleset[],
-): Promise<Decision> {
+export async function tryBackends(detecting: Detecting, needed: Needed): Promise<Trial> {
+  const trials: Trial[] = [];
   const refusals: string[] = [];
   for (const backend of backends) {
-    const refusal = await refusalOf(detecting, backend, rulesets);
-    if (refusal === undefined)
-      return { backend, reason: `${backend} works on this node`, provisional: true };
-    refusals.push(`${backend}: ${refusal}`);
+    const trial = await tryBackend(detecting, backend, needed);
+    if (typeof trial === "string") refusals.push(`${backend}: ${trial}`);
+    else if (trial.refusals.size === 0) return trial;
+    else trials.push(trial);
   }
+  const best = trials.find(({ families: taken }) => taken.includes("ipv4")) ?? trials[0];
+  if (best !== undefined) return best;
   throw new CniError(
     errorCode.restoreRejected,
     "neither nft nor legacy iptables works on this node",
-    {
-      details: refusals.join("; "),
-    },
+    { details: refusals.join("; ") },
   );
 }
 
-async function refusalOf(
+/** What a trial decides: until a hint shows. */
+export function decisionOfTrial({ backend }: Trial, unseen: readonly string[]): Decision {
+  return {
+    backend,
+    reason: `${backend} works on this node`,
+    provisional: true,
+    ...(unseen.length > 0 ? { incomplete: true } : {}),
+  };
+}
+
+async function tryBackend(
   detecting: Detecting,
   backend: Backend,
-  rulesets: readonly Ruleset[],
-): Promise<string | undefined> {
+  needed: Needed,
+): Promise<Trial | string> {
   try {
-    const wanted = rulesets.map(({ family }) => family);
+    const wanted = needed.rulesets.map(({ family }) => family);
     const choice = await equip(detecting.toolbox, { backend, reason: "trial" }, wanted);
-    const { client, remainingMs, sleep } = detecting;
-    await converge({ client, place: "scratch", choice, remainingMs, sleep }, rulesets);
-    return undefined;
+    return await tryChoice(detecting, choice, needed);
   } catch (error) {
     // A lock, or no time left, says nothing about the backend (istio#58507).
     if (!(error instanceof CniError && error.code === errorCode.restoreRejected)) throw error;
-    return error.details === "" ? error.message : `${error.message} (${error.details})`;
+    return inWords(error);
   }
+}
+
+/** Tries one choice. @throws CniError as converge, when it takes none of the rulesets, or not those that are required. */
+export async function tryChoice(
+  { client, remainingMs, sleep }: Detecting,
+  choice: BackendChoice,
+  { rulesets, required }: Needed,
+): Promise<Trial> {
+  const session = { client, place: "scratch", choice, remainingMs, sleep, required } as const;
+  const { left } = await converge(session, rulesets);
+  const refusals = new Map(left.map(({ family, error }) => [family, inWords(error)] as const));
+  const taken = rulesets.map(({ family }) => family).filter((family) => !refusals.has(family));
+  return { backend: choice.backend, families: taken, refusals };
+}
+
+function inWords(error: CniError | undefined): string {
+  const { message, details } = error ?? { message: "", details: "" };
+  return details === "" ? message : `${message} (${details})`;
 }

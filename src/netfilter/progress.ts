@@ -1,4 +1,5 @@
 // One family on its way to its ruleset: what came of a try, and what to try next. Does nothing itself.
+import type { CniError } from "../cni/error.ts";
 import { ownChains } from "../mesh/linkerd.ts";
 import type { Outcome } from "./client.ts";
 import { failedChain, readFailure, type ToolFailure } from "./failure.ts";
@@ -25,6 +26,8 @@ export type Progress = {
   created: boolean;
   changed: boolean;
   unmasked: boolean;
+  /** It is left out: why its tools refused, or that IPv6 is not possible in the netns. */
+  left: CniError | "absent" | undefined;
 };
 
 export type Failure = ToolFailure & {
@@ -45,6 +48,7 @@ export function begin(ruleset: Ruleset): Progress {
     created: false,
     changed: false,
     unmasked: false,
+    left: undefined,
   };
 }
 
@@ -134,9 +138,9 @@ function ownNames(restore: string): string[] {
   return [...restore.matchAll(/^-N (\S+)$/gm)].map(([, name]) => name ?? "");
 }
 
-/** Read back, and right. */
-export function isDone({ transaction, failure }: Progress): boolean {
-  return transaction.length === 0 && failure === undefined;
+/** Read back, and right; or left out. */
+export function isDone({ transaction, failure, left }: Progress): boolean {
+  return left !== undefined || (transaction.length === 0 && failure === undefined);
 }
 
 /** No further try will do. */

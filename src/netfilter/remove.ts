@@ -1,8 +1,9 @@
 // Takes own chains, and the jumps into them, out of a netns. Edge: works through the client.
 import { CniError, errorCode } from "../cni/error.ts";
 import type { Outcome } from "./client.ts";
-import { readTable, restoreJob, type Session } from "./converge.ts";
+import { readTable, restoreJob } from "./converge.ts";
 import { readFailure } from "./failure.ts";
+import type { Session } from "./left-out.ts";
 import { planRemoval } from "./plan.ts";
 import type { Family } from "./table.ts";
 

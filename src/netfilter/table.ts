@@ -9,6 +9,11 @@ export const families: readonly Family[] = ["ipv4", "ipv6"];
 export type Backend = "nft" | "legacy";
 export const backends: readonly Backend[] = ["nft", "legacy"];
 
+/** The backend that is not this one. */
+export function otherThan(backend: Backend): Backend {
+  return backends.find((other) => other !== backend) ?? backend;
+}
+
 /** The tables that are looked at: nat is where our rules are, the others can take the traffic away before it. */
 export type TableName = "nat" | "raw" | "mangle";
 

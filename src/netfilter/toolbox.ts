@@ -16,22 +16,34 @@ export type Tools = {
 export type Toolbox = {
   /** The tools under the backend's own names, or under the plain names where those are of that backend. */
   readonly find: (backend: Backend, family: Family) => Promise<Tools | undefined>;
-  /** The tools under the plain names, whichever backend they are of. */
-  readonly findPlain: (family: Family) => Promise<{ tools: Tools; backend: Backend } | undefined>;
+  /** The tools under the plain names, whichever backend they are of; undefined: they gave no answer when asked. */
+  readonly findPlain: (
+    family: Family,
+  ) => Promise<{ tools: Tools; backend: Backend | undefined } | undefined>;
 };
+
+/** How long a program may take to say its version. */
+export const versionTimeoutMs = 2_000;
 
 /** Opens the toolbox; nothing is looked for before it is asked for. */
 export function openToolbox(host: Host): Toolbox {
+  const kinds = new Map<string, Promise<Kind>>();
+  // Once each: whoever gives no answer is waited for.
+  const kindOf = (program: string) => {
+    const kind = kinds.get(program) ?? classify(host, program);
+    kinds.set(program, kind);
+    return kind;
+  };
   const findPlain: Toolbox["findPlain"] = async (family) => {
-    const tools = pair(host, prefix(family));
+    const tools = pair(host, plainName(family));
     if (tools === undefined) return undefined;
-    const { backend, waits } = await classify(host, tools.restore);
+    const { backend, waits } = await kindOf(tools.restore);
     return { tools: { ...tools, waits }, backend };
   };
   return {
     findPlain,
     find: async (backend, family) => {
-      const named = pair(host, `${prefix(family)}-${backend}`);
+      const named = pair(host, `${plainName(family)}-${backend}`);
       // Programs with a backend in their name are of 1.8 or later.
       if (named !== undefined) return { ...named, waits: true };
       const plain = await findPlain(family);
@@ -45,11 +57,13 @@ function pair({ find }: Host, name: string): Omit<Tools, "waits"> | undefined {
   return restore === undefined || save === undefined ? undefined : { restore, save };
 }
 
-function prefix(family: Family): string {
+/** The name that a family's programs have without a backend in it. */
+export function plainName(family: Family): string {
   return family === "ipv4" ? "iptables" : "ip6tables";
 }
 
-type Kind = { readonly backend: Backend; readonly waits: boolean };
+/** `backend` undefined: not known, since the program did not answer. */
+type Kind = { readonly backend: Backend | undefined; readonly waits: boolean };
 
 /** What the plain names lead to since 1.8. */
 const multi: ReadonlyMap<string, Kind> = new Map([
@@ -62,7 +76,9 @@ async function classify({ exec, path }: Host, program: string): Promise<Kind> {
   if (known !== undefined) return known;
   const argv: [string, string] = [program, "--version"];
   const env = { PATH: path, LC_ALL: "C" };
-  const { outputs } = await exec({ argv, env, outputs: 2, timeoutMs: 2_000 });
+  const { exitCode, outputs } = await exec({ argv, env, outputs: 2, timeoutMs: versionTimeoutMs });
+  // Ended before it had answered, or never begun: taken for an old one, it would be called without --wait.
+  if (exitCode === undefined) return { backend: undefined, waits: false };
   return readVersion(outputs[0] ?? "");
 }
 

@@ -19,6 +19,9 @@ export type Host = {
   readonly lacks?: (capability: Capability) => boolean;
 };
 
+/** With what, and for how long, to look into a netns. */
+export type Looking = { readonly host: Host; readonly timeoutMs: number };
+
 /** Where programs are looked for after PATH: runtimes' own PATH often lacks sbin, and may be empty. */
 const usualDirectories = [
   "/usr/local/sbin",

@@ -1,7 +1,7 @@
 // Reads and writes one kernel setting of a netns. Edge: one child each. /proc/sys/net shows the netns of who opens it.
 import { CniError, errorCode } from "../cni/error.ts";
-import type { Looking } from "./addresses.ts";
 import type { ExecResult } from "./exec.ts";
+import type { Looking } from "./host.ts";
 import type { Netns } from "./path.ts";
 import { readStartFailure } from "./start-failure.ts";
 

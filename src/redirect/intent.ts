@@ -36,12 +36,17 @@ export const intentSchema = z.object({
 
 export type Intent = z.infer<typeof intentSchema>;
 
+/** The families that the conf wants redirected, in pods that have them. */
+export function wantedFamilies(ipv6: boolean): Family[] {
+  return ipv6 ? [...families] : ["ipv4"];
+}
+
 /**
- * The families to redirect: those that the pod has addresses of, IPv6 only where the conf wants it.
- * A pod without any such address is held to be an IPv4 pod whose address comes later.
+ * The families that addresses are of, IPv6 only where the conf wants it. None at all is held to be IPv4, whose address comes
+ * later.
  */
 export function familiesOf(addresses: readonly string[], ipv6: boolean): Family[] {
   const present = new Set(addresses.map(familyOf));
-  const wanted = families.filter((family) => present.has(family) && (family === "ipv4" || ipv6));
-  return wanted.length > 0 ? wanted : ["ipv4"];
+  const named = wantedFamilies(ipv6).filter((family) => present.has(family));
+  return named.length > 0 ? named : ["ipv4"];
 }

@@ -113,8 +113,8 @@ test("entries() tells each record's attachment and time, also when it cannot be 
 
 test("keepKnowledge() keeps one file for this boot", () => {
   const store = openStore(stateDir);
-  store.keepKnowledge({ proven: ["nft"] });
-  expect(openStore(stateDir).knowledge()).toEqual({ proven: ["nft"] });
+  store.keepKnowledge({ proven: [{ backend: "nft", family: "ipv4" }] });
+  expect(openStore(stateDir).knowledge()).toEqual({ proven: [{ backend: "nft", family: "ipv4" }] });
   expect(readdirSync(stateDir).toSorted()).toEqual(["attachments", "backend.json"]);
 });
 

@@ -49,7 +49,13 @@ test("ADD tries nft first where there is no hint, and remembers when it worked",
   const world = makeWorld();
   expect(await chosen(world)).toEqual(["nft", "nft works on this node", 3]);
   const decision = { backend: "nft", reason: "nft works on this node", provisional: false };
-  expect(world.store.knowledge()).toEqual({ proven: ["nft"], decision });
+  expect(world.store.knowledge()).toEqual({
+    proven: [
+      { backend: "nft", family: "ipv4" },
+      { backend: "nft", family: "ipv6" },
+    ],
+    decision,
+  });
   expect(await chosen(world)).toEqual(["nft", "nft works on this node", 1]);
 });
 
@@ -82,7 +88,11 @@ test("ADD says what each backend said when none works", async () => {
 
 const decided = { backend: "legacy", reason: "found before", provisional: false } as const;
 const knowledge: [when: string, known: Knowledge, found: [Backend, string, number]][] = [
-  ["it was found out", { proven: ["legacy"], decision: decided }, ["legacy", "found before", 1]],
+  [
+    "it was found out",
+    { proven: [{ backend: "legacy", family: "ipv4" }], decision: decided },
+    ["legacy", "found before", 1],
+  ],
   [
     "it was tried, and no hint has come",
     { proven: [], decision: { ...decided, provisional: true } },

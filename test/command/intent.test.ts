@@ -17,7 +17,7 @@ const intentOf = (world: World): Intent | undefined =>
 const found: [when: string, addresses: string[], families: Intent["families"]][] = [
   ["it has IPv4 addresses", ["10.1.2.3"], ["ipv4"]],
   ["it has both", ["10.1.2.3", "fd00:0000:0000:0000:0000:0000:0000:0003"], ["ipv4", "ipv6"]],
-  ["it has only IPv6 ones", ["fd00:0000:0000:0000:0000:0000:0000:0003"], ["ipv6"]],
+  ["it has only IPv6 ones", ["fd00:0000:0000:0000:0000:0000:0000:0003"], ["ipv4", "ipv6"]],
   ["it has none yet", [], ["ipv4"]],
   ["it has those that every netns has", ["127.0.0.1", "169.254.1.1"], ["ipv4"]],
 ];

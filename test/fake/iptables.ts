@@ -29,6 +29,8 @@ export type FakeIptables = {
   readonly events: Event[];
   /** Own chains of the table mangle, by place and tool: `host iptables-nft`. */
   readonly mangle: Map<string, readonly string[]>;
+  /** The lines that a look at a netns' families prints (src/netfilter/presence.ts); of those that are looked at. */
+  readonly presence: string[];
 };
 
 type Ran = { readonly status: number; readonly stdout: string; readonly stderr: string };
@@ -50,6 +52,7 @@ export function makeFakeIptables(): FakeIptables {
     written: [],
     events: [],
     mangle: new Map(),
+    presence: [],
     load: (place, tool, text) => {
       const { nat, status, stderr } = restoreNat(emptyNat, text, partsOf(tool));
       if (status !== 0) throw new Error(stderr);
@@ -101,14 +104,23 @@ export function makeFakeIptables(): FakeIptables {
         ? nothing
         : run(job.restore, (tool) => restore(place, tool, `${job.text}\n`));
     const key = `${place} ${toolOf(basename(job.save))}`;
-    const isAbsent = job.names !== "" && !tables.has(key) && !fake.mangle.has(key);
+    const isAbsent = job.names.startsWith("/") && !tables.has(key) && !fake.mangle.has(key);
     return [restored, isAbsent ? nothing : run(job.save, (tool) => save(place, tool, job.table))];
   }
 
   const exec: Exec = ({ argv, outputs }) => {
     const place = placeOf(argv);
     const found = new Array<string>(outputs).fill("");
+    const looked = ["ipv4", "ipv6"].filter((family) => {
+      return argv.some((word) => word.includes(`look_${family}()`));
+    });
+    const seen = fake.presence.filter((line) => looked.some((family) => line.startsWith(family)));
+    found[0] = seen.map((line) => `${line}\n`).join("");
     for (const [i, job] of jobsOf(argv).entries()) {
+      if (job.names === "possible" && !seen.includes("ipv6 possible")) {
+        found[0] += `${i} absent\n`;
+        continue;
+      }
       const [restored, saved] = runJob(place, job);
       if (job.restore !== "") found[0] += `${i} ${restored.status}\n`;
       found[0] += `${i} ${restored.status} ${saved.status}\n`;

@@ -26,6 +26,8 @@ export type World = {
   readonly open: Set<Netns>;
   /** Addresses in every netns. */
   readonly addresses: string[];
+  /** Whether an interface other than lo has IPv6 not disabled, in every netns. */
+  readonly ipv6: { enabled: boolean };
   /** Kernel settings by path. */
   readonly sysctls: Map<string, string>;
   readonly kube: { reader: KubeReader | undefined };
@@ -57,6 +59,7 @@ export function makeWorld(change: Partial<Deps> = {}): World {
     netns: new Map([[netnsPath, makeNetns(netnsPath, 1)]]),
     open: new Set(),
     addresses: [],
+    ipv6: { enabled: false },
     sysctls: new Map(),
     kube: { reader: undefined },
     time: { ms: 0 },
@@ -118,7 +121,7 @@ function recorder(lines: object[]): Logger {
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
-type Node = Pick<World, "iptables" | "asked" | "execFaults" | "addresses" | "sysctls">;
+type Node = Pick<World, "iptables" | "asked" | "execFaults" | "addresses" | "ipv6" | "sysctls">;
 
 async function exec(world: Node, request: ExecRequest): Promise<ExecResult> {
   world.asked.push(request);
@@ -131,10 +134,11 @@ async function exec(world: Node, request: ExecRequest): Promise<ExecResult> {
 function answer(world: Node, request: ExecRequest): Promise<ExecResult> {
   const { argv, outputs } = request;
   const file = argv.at(-1) ?? "";
-  if (file === "/proc/self/net/if_inet6") {
-    return Promise.resolve(ended(outputs, addressFiles(world.addresses)));
+  if (!file.startsWith("/proc/sys/")) {
+    const lines = presenceLines(world);
+    world.iptables.presence.splice(0, Infinity, ...lines);
+    return world.iptables.exec(request);
   }
-  if (!file.startsWith("/proc/sys/")) return world.iptables.exec(request);
   if (argv.includes("/bin/sh")) world.sysctls.set(file, argv.at(-2) ?? "");
   return Promise.resolve(ended(outputs, `${world.sysctls.get(file) ?? ""}\n`));
 }
@@ -144,13 +148,17 @@ function ended(outputs: number, stdout = ""): ExecResult {
   return { exitCode: 0, timedOut: false, startError: "", outputs: [stdout, ...silent] };
 }
 
-// fib_trie and if_inet6, as far as they are read.
-function addressFiles(addresses: readonly string[]): string {
-  return addresses
-    .map((address) =>
-      address.includes(":")
-        ? `${address.replaceAll(":", "")} 02 40 00 80     eth0\n`
-        : `     |-- ${address}\n        /32 host LOCAL\n`,
-    )
-    .join("");
+// As src/netfilter/presence.ts has the shell say it: IPv6 addresses in full, without colons.
+function presenceLines({ addresses, ipv6 }: Node): string[] {
+  const beyond = addresses.filter((address) => !/^(127\.|169\.254\.|fe80)/.test(address));
+  const [ipv4Address, ipv6Address] = [
+    beyond.find((address) => !address.includes(":")),
+    beyond.find((address) => address.includes(":"))?.replaceAll(":", ""),
+  ];
+  const isPossible = ipv6.enabled || ipv6Address !== undefined;
+  return [
+    ipv4Address === undefined ? "ipv4 none" : `ipv4 address ${ipv4Address}`,
+    ipv6Address === undefined ? "ipv6 none" : `ipv6 address ${ipv6Address}`,
+    ...(isPossible ? ["ipv6 possible"] : []),
+  ];
 }

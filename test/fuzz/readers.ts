@@ -18,10 +18,10 @@ import { readConf } from "../../src/mesh/conf.ts";
 import { readSeconds } from "../../src/mesh/duration.ts";
 import { configKeys, configPrefix } from "../../src/mesh/linkerd.ts";
 import { readFailure } from "../../src/netfilter/failure.ts";
+import { parsePresence } from "../../src/netfilter/presence.ts";
 import { chainOf, content, targetOf, words } from "../../src/netfilter/rule.ts";
 import { parseSave, SaveSyntaxError } from "../../src/netfilter/save.ts";
 import { readVersion } from "../../src/netfilter/toolbox.ts";
-import { ipv4Addresses, ipv6Addresses } from "../../src/netns/addresses.ts";
 import { asksNetwork } from "../../src/netns/host.ts";
 import { CidrError, familyOf, parseCidr } from "../../src/redirect/cidr.ts";
 import { readGroup, readUser } from "../../src/redirect/owner.ts";
@@ -102,8 +102,7 @@ export const readers: readonly Reader[] = [
   { name: "a rule's content", read: (text) => content(`-A OUTPUT ${text}`), declares: nothing },
   { name: "a tool's message", read: (text) => readFailure(1, text), declares: nothing },
   { name: "--version", read: readVersion, declares: nothing },
-  { name: "fib_trie", read: ipv4Addresses, declares: nothing },
-  { name: "if_inet6", read: ipv6Addresses, declares: nothing },
+  { name: "presence", read: parsePresence, declares: nothing },
   { name: "nsswitch.conf", read: asksNetwork, declares: nothing },
   { name: "a record", read: parseRecord, declares: nothing },
   { name: "a record's name", read: parseRecordName, declares: nothing },

@@ -11,7 +11,7 @@ import { errorJson, logLines, test } from "./node.ts";
 /** The conf of a pod whose prevResult names no address. */
 const unnamed = { ...confOf(), prevResult: { cniVersion: "1.1.0" } };
 
-/** Whose addresses decide: those of prevResult, and only without them those in the netns. */
+/** What decides: addresses of prevResult as well as those in the netns; IPv4 is redirected in any case. */
 const pods: readonly {
   name: string;
   prevResult: readonly Family[];
@@ -20,7 +20,13 @@ const pods: readonly {
   families: readonly Family[];
 }[] = [
   { name: "prevResult has IPv4", prevResult: ["ipv4"], inside: [], ipv6: true, families: ["ipv4"] },
-  { name: "prevResult has IPv6", prevResult: ["ipv6"], inside: [], ipv6: true, families: ["ipv6"] },
+  {
+    name: "prevResult has IPv6",
+    prevResult: ["ipv6"],
+    inside: [],
+    ipv6: true,
+    families: ["ipv4", "ipv6"],
+  },
   {
     name: "prevResult has both",
     prevResult: ["ipv4", "ipv6"],
@@ -40,14 +46,14 @@ const pods: readonly {
     prevResult: ["ipv4"],
     inside: ["ipv4", "ipv6"],
     ipv6: true,
-    families: ["ipv4"],
+    families: ["ipv4", "ipv6"],
   },
   {
     name: "prevResult has none, and the netns IPv6 (C54)",
     prevResult: [],
     inside: ["ipv6"],
     ipv6: true,
-    families: ["ipv6"],
+    families: ["ipv4", "ipv6"],
   },
   {
     name: "prevResult has none, and the netns both",
@@ -159,34 +165,40 @@ echo "Resource temporarily unavailable" >&2; exit 4`;
   });
 });
 
-/** Looks that fail: a family that is taken for absent would pass the proxy by. */
+/** Netns that cannot be entered: a family that is taken for absent would pass the proxy by. */
 const looks: readonly { name: string; nsenter: string; code: number; reason: string }[] = [
   {
-    name: "fails",
+    name: "cannot be entered",
     nsenter: 'echo "nsenter: no way in" >&2; exit 1',
     code: 102,
-    reason: "nsenter: no way in",
+    reason: "entering the netns failed with exit status 1: nsenter: no way in",
   },
   {
-    name: "does not end",
+    name: "cannot be entered in time",
     nsenter: "exec sleep 60",
     code: 11,
-    reason: "no answer within the deadline",
+    reason:
+      "/usr/sbin/iptables-legacy-save (legacy, ipv4, table nat) and /usr/sbin/iptables-nft-restore (nft, ipv4, table nat) did not end within the deadline; run it by hand to see what it waits for",
   },
 ];
 
 test.concurrent.for(looks)(
-  "ADD fails when prevResult has no address and a look into the netns $name",
+  "ADD fails when prevResult has no address and the netns $name",
   async ({ nsenter, code, reason }, { node }) => {
-    const conf = { ...unnamed, sluice: { "timeout-seconds": 2 } };
+    const conf = {
+      ...unnamed,
+      linkerd: { ...linkerd, "iptables-mode": "nft", ipv6: false },
+      sluice: { "timeout-seconds": 4 },
+    };
     const program = `printf '#!/bin/sh\\n%s\\n' '${nsenter}' >${node.tools.dir}/nsenter
 chmod +x ${node.tools.dir}/nsenter
 mount --bind ${node.tools.dir}/nsenter /usr/bin/nsenter`;
 
     const answer = await node.call("ADD", conf, { setup: program });
 
-    const message = `the addresses in netns ${node.pod.path} cannot be read: ${reason}`;
-    const details = "prevResult names none, so the pod's families are not known";
+    const message = `could not work in the netns of container c1: ${reason}`;
+    const details =
+      "nothing of ours is left half-way; a family's rules are loaded all or not at all";
     expect(answer.stdout).toBe(errorJson(code, message, details));
   },
 );
