@@ -1,6 +1,12 @@
 // Reads single annotations of a pod: whose value counts, whether it may be set at all, and what becomes of what cannot be
 // read. Their author is whoever may make a pod, so each is bounded, read in linear time, and quoted with care.
-import { type Read, type ReadList, readList, type Unreadable } from "../redirect/list.ts";
+import {
+  type Read,
+  type ReadList,
+  readList,
+  trimBlanks,
+  type Unreadable,
+} from "../redirect/list.ts";
 import { type ConfigKey, configPrefix, namespaceKeys } from "./linkerd.ts";
 import { isMarked, type PodFacts } from "./pod.ts";
 import { few, printable } from "./telling.ts";
@@ -39,9 +45,16 @@ export function readMany<T>(
   read: ReadOne<T>,
 ): readonly T[] | undefined {
   const said = find(reader, key);
-  if (said === undefined) return undefined;
-  return said.text === "" ? [] : settle(reader, said, readList(said.text.split(","), read));
+  if (said === undefined || said.text === "") return said === undefined ? undefined : [];
+  const entries = [...new Set(said.text.split(",").map(trimBlanks))];
+  if (entries.length <= mostEntries) return settle(reader, said, readList(entries, read));
+  const problem = `has more than ${mostEntries} entries`;
+  reader.refusals.push({ annotation: said.annotation, problem });
+  return undefined;
 }
+
+/** Of more ports or subnets the rules would be too long to load. */
+const mostEntries = 4_000;
 
 function settle<T>(
   reader: Reader,

@@ -95,27 +95,25 @@ function uid(word: NumberWord | undefined): number {
   if (word === undefined) throw new RangeError("linkerd.proxy-uid is missing");
   const value = readUser(word);
   if (value !== undefined) return value;
-  throw new RangeError(
-    `linkerd.proxy-uid: ${JSON.stringify(word)} is not a user id (1 to 4294967294)`,
-  );
+  throw unmeant("proxy-uid", word, "is not a user id (1 to 4294967294)");
 }
 
 function gid(word: NumberWord | undefined): number | undefined {
   if (word === undefined) return undefined;
   const value = readGroup(word);
   if (value !== undefined) return value === "none" ? undefined : value;
-  throw new RangeError(
-    `linkerd.proxy-gid: ${JSON.stringify(word)} is not a group id (1 to 4294967294, or -1 for none)`,
-  );
+  throw unmeant("proxy-gid", word, "is not a group id (1 to 4294967294, or -1 for none)");
 }
 
 function closeWait(word: NumberWord | undefined): number | undefined {
   if (word === undefined) return undefined;
   const value = readSeconds(String(word));
   if (value !== undefined) return value === 0 ? undefined : value;
-  throw new RangeError(
-    `linkerd.close-wait-timeout: ${JSON.stringify(word)} is not a duration (like 30s or 1h)`,
-  );
+  throw unmeant("close-wait-timeout", word, "is not a duration (like 30s or 1h)");
+}
+
+function unmeant(key: string, word: NumberWord, problem: string): RangeError {
+  return new RangeError(`linkerd.${key}: ${printable(`${JSON.stringify(word)} ${problem}`)}`);
 }
 
 /** A list of the conf, with how it is named to its author, and how many of its entries are empty. */

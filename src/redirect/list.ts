@@ -19,12 +19,12 @@ export type ReadList<T> = {
   readonly notes: readonly string[];
 };
 
-/** Reads each entry of a list; blanks around an entry do not count. */
+/** Reads each entry of a list, and what is there twice once; blanks around an entry do not count. */
 export function readList<T>(
   entries: readonly string[],
   read: (entry: string) => Read<T> | Unreadable,
 ): ReadList<T> {
-  const results = entries.map((entry) => read(trimBlanks(entry)));
+  const results = [...new Set(entries.map(trimBlanks))].map(read);
   const good = results.filter((result) => "value" in result);
   return {
     values: good.map(({ value }) => value),
