@@ -160,6 +160,12 @@ test("DEL cleans up also when the conf is one that ADD would refuse", async () =
   const conf = { linkerd: { ipv6: "maybe" }, sluice: { "timeout-seconds": "soon" } };
   expect(await cni(world, "DEL", { conf })).toEqual(succeeded(""));
   expect(ours(world)).toEqual(none);
+  expect(world.lines[0]).toEqual({
+    level: "warn",
+    message: "the conf has faults; defaults stand in their place",
+    problems:
+      'linkerd.ipv6: expected boolean, found "maybe"; sluice.timeout-seconds: expected number, found "soon"',
+  });
 });
 
 test("DEL refuses a call that names no attachment", async () => {

@@ -1,5 +1,5 @@
 // DEL is lenient: whatever is missing, wrong or somebody else's, it succeeds, says nothing, and asks nobody.
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { execaSync } from "execa";
 import { expect } from "vitest";
@@ -238,3 +238,29 @@ function rulesOf(netns: LabNetns): string[] {
   const lines = save(placeOf(netns)).split("\n");
   return lines.filter((line) => !line.startsWith("#"));
 }
+
+/** Keys that ADD would refuse, each beside a state directory and a log file that are good. */
+const wrong: [what: string, keys: object, sluice: object][] = [
+  ["too much time", {}, { "timeout-seconds": 300 }],
+  ["words for numbers", {}, { "timeout-seconds": "soon", "api-server-ports": ["x", {}] }],
+  ["a number for the level", { log_level: 7 }, {}],
+  ["a word for linkerd", { linkerd: "x" }, {}],
+  ["no linkerd", { linkerd: null }, {}],
+  ["lists and numbers that are none", { linkerd: { ipv6: 1, "ports-to-redirect": {} } }, {}],
+  ["a path for kubernetes", { kubernetes: "/k" }, { "pod-source": 1, "agent-pod": {} }],
+];
+
+test.concurrent.for(wrong)(
+  "DEL finds its record, and says once what is wrong, when the conf has %s",
+  async ([, keys, sluice], { scene }) => {
+    await scene.call("ADD", scene.conf());
+    const file = join(scene.dir, "log");
+    const own = { "state-dir": scene.stateDir, ...sluice };
+    const conf = scene.conf({ log_file: file, ...keys, sluice: own });
+    const answer = await scene.call("DEL", conf);
+    expect([answer.exitCode, answer.stdout]).toEqual([0, ""]);
+    expect([ownLines(save(placeOf(scene.pod))), scene.records()]).toEqual([[], []]);
+    const warnings = readFileSync(file, "utf8").match(/the conf has faults/g);
+    expect(warnings?.length).toBe(1);
+  },
+);
