@@ -28,7 +28,7 @@ export async function openReader(): Promise<never> {
   const shared = { "src/cni/error.ts": error, "src/kube/unanswered.ts": unanswered };
   const client = clientSchema.parse(runPart(script, shared));
   writeFileSync("kubeconfig", kubeconfig);
-  const reader = client.openReader({
+  const reader = await client.openReader({
     kubeconfig: "kubeconfig",
     clock: { monotonicMs: () => 0, epochMs: () => 0, sleep: async () => undefined },
     remainingMs: () => 0,

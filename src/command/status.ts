@@ -98,11 +98,11 @@ async function look(call: Call, looking: Looking): Promise<Answer> {
   return answer;
 }
 
-// As ADD will read it; nothing is sent to the server.
-async function readKubeconfig({ plugin, deps, remainingMs }: Call): Promise<void> {
+// As ADD will read it, but not waited for; nothing is sent to the server.
+async function readKubeconfig({ plugin, deps }: Call): Promise<void> {
   const kubeconfig = plugin.kubernetes?.kubeconfig ?? "";
   const asks = kubeconfig !== "" && plugin.sluice["pod-source"] !== "annotations";
-  if (asks) await deps.openKube({ kubeconfig, clock: deps.clock, remainingMs });
+  if (asks) await deps.openKube({ kubeconfig, clock: deps.clock, remainingMs: () => 0 });
 }
 
 async function prove(call: Call, before: Answer | undefined): Promise<Tried> {

@@ -21,15 +21,18 @@ const tryMs = 4_000;
 /** What is kept back for the rules once the pod is known. */
 const reserveMs = 3_000;
 
-/** Opens the API that a kubeconfig describes. Nothing is sent before the first get. */
-export function openKube(settings: KubeSettings): KubeGet {
-  let access = load(settings.kubeconfig);
+/**
+ * Opens the API that a kubeconfig describes; one that is absent or half is waited for. Nothing is sent before the first get.
+ * @throws CniError 11 for a kubeconfig that did not come in time, 103 for one that cannot be used.
+ */
+export async function openKube(settings: KubeSettings): Promise<KubeGet> {
+  let access = await loadPatiently(settings);
   const agent = makeAgent();
   return async (path) => {
     let answer = await askPatiently(settings, { access, agent, path });
     if (answer.kind === "unauthorized") {
       // The node agent may have put a new token there since.
-      access = load(settings.kubeconfig);
+      access = await loadPatiently(settings);
       answer = await askPatiently(settings, { access, agent, path });
     }
     if (answer.kind === "object") return answer.object;
@@ -37,29 +40,47 @@ export function openKube(settings: KubeSettings): KubeGet {
   };
 }
 
+/** So often an object is asked for that is not there: one that was just made may not be known to each API server yet. */
+const absentMax = 4;
+
 async function askPatiently(
   settings: KubeSettings,
   question: Omit<Question, "timeoutMs">,
 ): Promise<Answer> {
   for (let tries = 1; ; tries++) {
     const answer = await ask({ ...question, timeoutMs: tryTime(settings) });
-    const waitMs = Math.random() * 200 * 2 ** Math.min(tries, 4);
-    const late = settings.remainingMs() < reserveMs + waitMs + 500;
-    if (answer.kind !== "passing" || late) return answer;
-    await settings.clock.sleep(waitMs);
+    const isAbsent = answer.kind === "final" && answer.status === 404 && tries < absentMax;
+    if (answer.kind !== "passing" && !isAbsent) return answer;
+    if (!(await waited(settings, tries))) return answer;
   }
 }
 
-function load(kubeconfig: string): KubeAccess {
-  try {
-    return loadKubeconfig(kubeconfig);
-  } catch (error) {
-    if (!(error instanceof KubeconfigError)) throw error;
-    throw new CniError(errorCode.podUnreadable, error.message, {
-      details: "the pod cannot be read without it; see that the node agent runs and has written it",
-      cause: error.cause,
-    });
+// Longer each time, and random: all pods of a node may be at it. False where no time is left for it.
+async function waited({ clock, remainingMs }: KubeSettings, tries: number): Promise<boolean> {
+  const waitMs = (0.5 + Math.random() / 2) * 200 * 2 ** Math.min(tries, 4);
+  if (remainingMs() < reserveMs + waitMs + 500) return false;
+  await clock.sleep(waitMs);
+  return true;
+}
+
+// A file that is just being written is read again: not every writer puts it there at once, by a rename.
+async function loadPatiently(settings: KubeSettings): Promise<KubeAccess> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return loadKubeconfig(settings.kubeconfig);
+    } catch (error) {
+      if (!(error instanceof KubeconfigError)) throw error;
+      const isOver = !error.isPassing || !(await waited(settings, Math.min(tries, 2)));
+      if (isOver) throw unusable(error);
+    }
   }
+}
+
+function unusable({ message, isPassing }: KubeconfigError): CniError {
+  const code = isPassing ? errorCode.tryAgainLater : errorCode.podUnreadable;
+  return new CniError(code, message, {
+    details: "the pod cannot be read without it; see that the node agent runs and has written it",
+  });
 }
 
 function tryTime({ remainingMs }: KubeSettings): number {
@@ -125,6 +146,8 @@ function ageOf(file: string): string {
 function adviceFor(status: number): string {
   if (status === 403)
     return "give the plugin's user the right to get pods, namespaces and services";
-  if (status === 404) return "the pod is not, or no longer, known to the API server";
+  if (status === 404) {
+    return "the pod is not, or no longer, known to the API server; it may be no pod of Kubernetes";
+  }
   return "see that the kubeconfig's server is a Kubernetes API server";
 }

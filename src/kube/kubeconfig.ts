@@ -1,10 +1,12 @@
 // Reads a kubeconfig: where the API server is, how it is recognised, and who we are to it. Edge (files). Loaded only when
 // the API is asked.
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { load, YAMLException } from "js-yaml";
+import { CORE_SCHEMA, load, YAMLException } from "js-yaml";
 import * as z from "zod/mini";
 import { expectationOf } from "../cni/schema-issue.ts";
+import { readSmallFile, UnreadableError } from "./file.ts";
+import { serverOf } from "./server.ts";
 
 /** What a connection needs. */
 export type KubeAccess = {
@@ -18,23 +20,29 @@ export type KubeAccess = {
   readonly tokenFile: string;
 };
 
-/** The kubeconfig cannot be used; the message names the file and the fault. */
+/** The kubeconfig cannot be used; the message names the file and the fault, and no value that may be secret. */
 export class KubeconfigError extends Error {
-  constructor(file: string, problem: string, cause?: unknown) {
-    super(`kubeconfig ${file}: ${problem}`, { cause });
+  /** It may be that the file is just being written: what is absent or half now may be right in a moment. */
+  readonly isPassing: boolean;
+
+  constructor(file: string, problem: string, isPassing = false) {
+    super(`kubeconfig ${file}: ${problem}`);
     this.name = "KubeconfigError";
+    this.isPassing = isPassing;
   }
 }
 
 const text = z.optional(z.string());
-const cluster = z.looseObject({
+// Without the keys that nobody reads: a list of aliases of one large map would be copied as often as it is named.
+const cluster = z.object({
   server: z.string(),
   "tls-server-name": text,
   "certificate-authority": text,
   "certificate-authority-data": text,
   "insecure-skip-tls-verify": z.optional(z.boolean()),
+  "proxy-url": z.optional(z.unknown()),
 });
-const user = z.looseObject({
+const user = z.object({
   token: text,
   tokenFile: text,
   "client-certificate": text,
@@ -43,22 +51,46 @@ const user = z.looseObject({
   "client-key-data": text,
   exec: z.optional(z.unknown()),
   "auth-provider": z.optional(z.unknown()),
+  username: z.optional(z.unknown()),
+  password: z.optional(z.unknown()),
+  as: z.optional(z.unknown()),
+  "as-uid": z.optional(z.unknown()),
+  "as-groups": z.optional(z.unknown()),
+  "as-user-extra": z.optional(z.unknown()),
 });
 type User = z.infer<typeof user>;
-const context = z.looseObject({ cluster: z.string(), user: z.string() });
-const kubeconfigSchema = z.looseObject({
+const context = z.object({ cluster: z.string(), user: z.string() });
+const kubeconfigSchema = z.object({
   "current-context": text,
-  clusters: z.array(z.looseObject({ name: z.string(), cluster })),
-  users: z.array(z.looseObject({ name: z.string(), user })),
-  contexts: z.array(z.looseObject({ name: z.string(), context })),
+  clusters: z.array(z.object({ name: z.string(), cluster })),
+  users: z.array(z.object({ name: z.string(), user })),
+  contexts: z.array(z.object({ name: z.string(), context })),
 });
 
 /** The context that linkerd-cni insists on, for a kubeconfig that names no current one. */
 const linkerdContext = "linkerd-cni-context";
 
+const noPlugins = "exec and auth-provider are not run; give a token instead";
+const noOther = "is not honoured; give a token of that user instead";
+
+/** What asks for another way to connect, or to be somebody else: passed over, it would be another access than was meant. */
+const refused: readonly [part: keyof Parts, key: string, problem: string][] = [
+  [
+    "cluster",
+    "insecure-skip-tls-verify",
+    "insecure-skip-tls-verify is not honoured; give the CA instead",
+  ],
+  ["cluster", "proxy-url", "proxy-url is not honoured; the API server must be reached without it"],
+  ["user", "exec", noPlugins],
+  ["user", "auth-provider", noPlugins],
+  ...["username", "password", "as", "as-uid", "as-groups", "as-user-extra"].map(
+    (key): (typeof refused)[number] => ["user", key, `${key} ${noOther}`],
+  ),
+];
+
 /**
  * Loads the access that the kubeconfig's current context describes.
- * @throws KubeconfigError when it cannot be read, or asks for what is not done here (plug-ins, no TLS check).
+ * @throws KubeconfigError when it cannot be read, or asks for what is not done here (plug-ins, proxies, no TLS check).
  */
 export function loadKubeconfig(file: string): KubeAccess {
   const conf = readKubeconfig(file);
@@ -66,15 +98,10 @@ export function loadKubeconfig(file: string): KubeAccess {
   const found = byName(file, "context", { list: conf.contexts, name: wanted }).context;
   const server = byName(file, "cluster", { list: conf.clusters, name: found.cluster }).cluster;
   const self = byName(file, "user", { list: conf.users, name: found.user }).user;
-  if (server["insecure-skip-tls-verify"] === true) {
-    throw new KubeconfigError(
-      file,
-      "insecure-skip-tls-verify is not honoured; give the CA instead",
-    );
-  }
+  requireHonoured(file, { cluster: server, user: self });
   const read = reader(file);
   return {
-    server: serverOf(file, server.server),
+    server: readServer(file, server.server),
     serverName: server["tls-server-name"] || undefined,
     ca: read(server["certificate-authority-data"], server["certificate-authority"]),
     ...tokenOf(file, self, read),
@@ -82,23 +109,42 @@ export function loadKubeconfig(file: string): KubeAccess {
   };
 }
 
-// Older installers of linkerd-cni put brackets around IPv4 addresses too.
-function serverOf(file: string, given: string): string {
-  const server = given.replace(/^(https:\/\/)\[([0-9.]+)\]/, "$1$2").replace(/\/+$/, "");
-  if (URL.canParse(server) && server.startsWith("https://")) return server;
-  const hint = "it must be https://host:port, with [brackets] around an IPv6 address";
-  throw new KubeconfigError(file, `server ${JSON.stringify(given)}: ${hint}`);
+type Parts = Readonly<Record<"cluster" | "user", object>>;
+
+function requireHonoured(file: string, parts: Parts): void {
+  for (const [part, key, problem] of refused) {
+    const value = Object.entries(parts[part]).find(([name]) => name === key)?.[1];
+    if (isSet(value)) throw new KubeconfigError(file, problem);
+  }
+}
+
+// As kubectl writes out what is not set.
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== "" && value !== false;
+}
+
+function readServer(file: string, given: string): string {
+  try {
+    return serverOf(given);
+  } catch (error) {
+    if (error instanceof RangeError) throw new KubeconfigError(file, error.message);
+    throw error;
+  }
 }
 
 // Of both, the file: it is what is renewed.
 function tokenOf(file: string, self: User, read: Read): Pick<KubeAccess, "token" | "tokenFile"> {
-  if (self.exec !== undefined || self["auth-provider"] !== undefined) {
-    throw new KubeconfigError(file, "exec and auth-provider are not run; give a token instead");
-  }
   const tokenFile = self.tokenFile ? resolve(dirname(file), self.tokenFile) : file;
   const token = (read(undefined, self.tokenFile) ?? (self.token || undefined))?.trim();
-  if (token === undefined || /^[\x21-\x7e]+$/.test(token)) return { token, tokenFile };
-  throw new KubeconfigError(file, `the token of ${tokenFile} is empty, or none`);
+  if (token === undefined || isToken(token)) return { token, tokenFile };
+  throw new KubeconfigError(file, `the token of ${tokenFile} is empty, or none`, true);
+}
+
+/** A header of a request; no server takes a longer one. */
+const longestToken = 64 * 1024;
+
+function isToken(text: string): boolean {
+  return text.length <= longestToken && /^[\x21-\x7e]+$/.test(text);
 }
 
 /** How old a file is, in seconds; undefined when it is not there. */
@@ -114,19 +160,18 @@ function readKubeconfig(file: string): z.infer<typeof kubeconfigSchema> {
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const at = issue?.path.join(".") ?? "";
-  throw new KubeconfigError(
-    file,
-    at === "" || issue === undefined ? "it is not a kubeconfig" : `${at}: ${expectationOf(issue)}`,
-  );
+  const fault = issue === undefined || at === "" ? undefined : `${at}: ${expectationOf(issue)}`;
+  throw new KubeconfigError(file, fault ?? "it is not a kubeconfig", true);
 }
 
-// Without the parser's own words: they quote the lines around a fault, and there is the token.
+// Without the parser's own words: they quote the lines around a fault, and there is the token. JSON's kinds of values only:
+// to merge maps (`<<`) is work that grows with the square of the text.
 function parseDocument(file: string, content: string): unknown {
   try {
-    return content.trim() === "" ? undefined : load(content);
+    return content.trim() === "" ? undefined : load(content, { schema: CORE_SCHEMA });
   } catch (error) {
     const line = error instanceof YAMLException ? (error.mark?.line ?? 0) + 1 : 1;
-    throw new KubeconfigError(file, `it is neither YAML nor JSON (line ${line})`);
+    throw new KubeconfigError(file, `it is neither YAML nor JSON (line ${line})`, true);
   }
 }
 
@@ -134,8 +179,8 @@ type Lookup<T> = { readonly list: readonly T[]; readonly name: string };
 
 function byName<T extends { name: string }>(file: string, kind: string, lookup: Lookup<T>): T {
   const found = lookup.list.find(({ name }) => name === lookup.name);
-  if (found === undefined) throw new KubeconfigError(file, `it has no ${kind} ${lookup.name}`);
-  return found;
+  if (found !== undefined) return found;
+  throw new KubeconfigError(file, `it has no ${kind} ${lookup.name.slice(0, 100)}`, true);
 }
 
 type Read = (data: string | undefined, path: string | undefined) => string | undefined;
@@ -155,14 +200,15 @@ function clientCertificate(file: string, self: User, read: Read): KubeAccess["cl
   const key = read(self["client-key-data"], self["client-key"]);
   if (cert === undefined && key === undefined) return undefined;
   if (cert !== undefined && key !== undefined) return { cert, key };
-  throw new KubeconfigError(file, "client-certificate and client-key are only of use together");
+  const problem = "client-certificate and client-key are only of use together";
+  throw new KubeconfigError(file, problem, true);
 }
 
 function readText(path: string, kubeconfig: string): string {
   try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    const problem = cause instanceof Error ? cause.message : String(cause);
-    throw new KubeconfigError(kubeconfig, `cannot be read: ${problem}`, cause);
+    return readSmallFile(path);
+  } catch (error) {
+    if (!(error instanceof UnreadableError)) throw error;
+    throw new KubeconfigError(kubeconfig, `cannot be read: ${error.message}`, error.isPassing);
   }
 }

@@ -13,9 +13,9 @@ export type KubeReader = {
   readonly apiServerPorts: () => Promise<PortRange[]>;
 };
 
-/** A reader of the API that a kubeconfig describes. */
-export function openReader(settings: KubeSettings): KubeReader {
-  const get = openKube(settings);
+/** A reader of the API that a kubeconfig describes. @throws CniError 11 or 103 where that cannot be used. */
+export async function openReader(settings: KubeSettings): Promise<KubeReader> {
+  const get = await openKube(settings);
   return {
     pod: (namespace, name) =>
       read(get, `${pathOf(namespace)}/pods/${encodeURIComponent(name)}`, readPod),

@@ -2,14 +2,16 @@
 import { Agent, type RequestOptions, request } from "node:https";
 import { isIP } from "node:net";
 import { checkServerIdentity, getCACertificates } from "node:tls";
+import { parseJson } from "../cni/json.ts";
 import type { KubeAccess } from "./kubeconfig.ts";
+import { sharedLookup } from "./lookup.ts";
 
 /** The largest object that is read; etcd holds none that is larger. */
 const largestBytes = 4 * 1024 * 1024;
 
 /** Connections of one command: a second question goes the way of the first. */
 export function makeAgent(): Agent {
-  return new Agent({ keepAlive: true, maxSockets: 1 });
+  return new Agent({ keepAlive: true, maxSockets: 1, lookup: sharedLookup() });
 }
 
 /** What came of it. */
@@ -112,10 +114,12 @@ function readAnswer(status: number, body: string, token: string | undefined): An
     return { kind: "passing", problem: `HTTP ${status} ${problem}`.trim() };
   }
   try {
-    return { kind: "object", object: JSON.parse(body) };
-  } catch {
-    // Some proxy's page, with a good status.
-    return { kind: "final", status, problem: "an answer that is not JSON" };
+    return { kind: "object", object: parseJson(body) };
+  } catch (error) {
+    // Some proxy's page, with a good status. What is wrong with it is not told in the parser's words: they quote it.
+    const isDeep = String(error).includes("the JSON is nested");
+    const problem = isDeep ? "an answer that is nested too deep" : "an answer that is not JSON";
+    return { kind: "final", status, problem };
   }
 }
 

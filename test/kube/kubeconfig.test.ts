@@ -1,5 +1,6 @@
 // Kubeconfigs: the forms that are met in the field, and what is wrong with the others, without a word of what is secret.
 
+import { execaSync } from "execa";
 import { dump as toYaml } from "js-yaml";
 import { describe, expect } from "vitest";
 import { fileAgeSeconds, loadKubeconfig } from "../../src/kube/kubeconfig.ts";
@@ -73,6 +74,14 @@ const forms: [what: string, parts: Parts, change: Partial<typeof access> | objec
   [
     "linkerd's context, and no current one",
     { more: { contexts: twoContexts, "current-context": "" } },
+    {},
+  ],
+  [
+    "what kubectl writes for what is not set",
+    {
+      cluster: { "proxy-url": "", "insecure-skip-tls-verify": false },
+      user: { token: "marker-token.0123", username: "", "as-groups": null, exec: null },
+    },
     {},
   ],
   ["keys that nobody reads", { cluster: { extensions: [] }, more: { preferences: {} } }, {}],
@@ -156,6 +165,68 @@ const faults: [what: string, content: string | object, problem: string][] = [
     kubeconfigObject(stub, { cluster: { "insecure-skip-tls-verify": true } }),
     "insecure-skip-tls-verify is not honoured; give the CA instead",
   ],
+  ...["proxy-url"].map((key): (typeof faults)[number] => [
+    `with ${key}`,
+    kubeconfigObject(stub, { cluster: { [key]: "http://user:marker-token@proxy:3128" } }),
+    "proxy-url is not honoured; the API server must be reached without it",
+  ]),
+  ...["username", "password", "as", "as-uid"].map((key): (typeof faults)[number] => [
+    `with ${key}`,
+    kubeconfigObject(stub, { user: { token: "t", [key]: "marker-token" } }),
+    `${key} is not honoured; give a token of that user instead`,
+  ]),
+  [
+    "with groups to be of",
+    kubeconfigObject(stub, { user: { token: "t", "as-groups": ["system:masters"] } }),
+    "as-groups is not honoured; give a token of that user instead",
+  ],
+  [
+    "with more to say of the user",
+    kubeconfigObject(stub, { user: { token: "t", "as-user-extra": { a: ["b"] } } }),
+    "as-user-extra is not honoured; give a token of that user instead",
+  ],
+  ...[
+    "https://user:marker-token@10.96.0.1:443",
+    "https://marker-token@10.96.0.1:443",
+    "http://user:marker-token@10.96.0.1",
+    "user:marker-token@10.96.0.1:443",
+    "https://10.96.0.1:443/@marker-token",
+  ].map((url): (typeof faults)[number] => [
+    `for ${url}`,
+    kubeconfigObject(stub, server(url)),
+    "server: a user or password in it is not honoured; give a token instead",
+  ]),
+  ...["https://10.96.0.1:443/?token=marker-token", "https://10.96.0.1#marker-token"].map(
+    (url): (typeof faults)[number] => [
+      `for ${url}`,
+      kubeconfigObject(stub, server(url)),
+      "server: it must have no query and no fragment",
+    ],
+  ),
+  ...["https://user:marker-token", "marker-token%4010.96.0.1:443"].map(
+    (url): (typeof faults)[number] => [
+      `for ${url}`,
+      kubeconfigObject(stub, server(url)),
+      `server: ${hint}`,
+    ],
+  ),
+  [
+    "with a token that is too long",
+    kubeconfigObject(stub, { user: { token: "x".repeat(65_537) } }),
+    noToken,
+  ],
+  ["that is too large", " ".repeat(1_048_577), "cannot be read: FILE is larger than 1048576 bytes"],
+  [
+    "with a context that goes on and on",
+    { ...good, "current-context": "y".repeat(5_000) },
+    `it has no context ${"y".repeat(100)}`,
+  ],
+  ["nested too deep", "[".repeat(100_000), "it is neither YAML nor JSON (line 1)"],
+  [
+    "that merges what it has",
+    `clusters: &a [{name: c}]\nusers: []\ncontexts: []\n${"x: &b {}\n"}y: {<<: *b}\n`,
+    "clusters.0.cluster: expected object",
+  ],
   [
     "with a program to run",
     kubeconfigObject(stub, { user: { exec: { command: "aws" } } }),
@@ -224,4 +295,32 @@ test("fileAgeSeconds() tells a new file from one that is gone", ({ files }) => {
     0,
     undefined,
   ]);
+});
+
+const odd: [what: string, path: string, problem: string][] = [
+  ["a device", "/dev/zero", "cannot be read: /dev/zero is no regular file"],
+  ["a pipe that nobody writes to", "DIR/pipe", "cannot be read: DIR/pipe is no regular file"],
+];
+
+test.for(odd)("loadKubeconfig() refuses %s, at once", ([, path, problem], { files }) => {
+  execaSync("mkfifo", [`${files.dir}/pipe`]);
+  const file = path.replace("DIR", files.dir);
+  const told = `KubeconfigError: kubeconfig ${path}: ${problem}`;
+  expect(String(thrownBy(() => loadKubeconfig(file))).replaceAll(files.dir, "DIR")).toBe(told);
+  const named = files.write("kubeconfig", kubeconfigObject(stub, { user: { tokenFile: file } }));
+  expect(String(thrownBy(() => loadKubeconfig(named))).replaceAll(files.dir, "DIR")).toBe(
+    `KubeconfigError: kubeconfig DIR/kubeconfig: ${problem}`,
+  );
+});
+
+test("loadKubeconfig() is soon done with aliases, anchors and merges in great number", ({
+  files,
+}) => {
+  const keys = Array.from({ length: 9_000 }, (_, i) => `k${i}: 1`).join(", ");
+  const uses = Array.from({ length: 9_000 }, (_, i) => `  - {<<: *a, n: ${i}}`).join("\n");
+  const file = files.write(
+    "kubeconfig",
+    `a: &a {${keys}}\nb:\n${uses}\nclusters: [${"*a, ".repeat(9_000)}*a]\n`,
+  );
+  expect(String(thrownBy(() => loadKubeconfig(file)))).toContain("expected");
 });

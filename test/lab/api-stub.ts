@@ -8,7 +8,8 @@ import { type Authority, makeAuthority } from "./certificates.ts";
 
 /**
  * How a request is answered: as a good server does; with a status; never; a byte at a time; after a while; with what is no
- * JSON, another object, more than an object can be, or half of one; or with an error that repeats the token.
+ * JSON, another object, a pod that is nested without end, headers without end, more than an object can be, or half of one; or
+ * with an error that repeats the token.
  */
 export type Mode =
   | "ok"
@@ -24,6 +25,8 @@ export type Mode =
   | "late"
   | "garbage"
   | "other"
+  | "deep"
+  | "headers"
   | "huge"
   | "cut"
   | "echo";
@@ -121,6 +124,19 @@ const answers: Readonly<Record<Mode, Answer>> = {
     response.end("<html><title>Sign in</title>");
   },
   other: ({ response }) => send(response, 200, { kind: "ConfigMap", apiVersion: "v1" }),
+  deep: ({ response }) => {
+    const nest = `${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}`;
+    response.end(`{"kind":"Pod","metadata":{"annotations":${nest}},"spec":{}}`);
+  },
+  headers: ({ response }) => {
+    const socket = response.socket;
+    socket?.write("HTTP/1.1 200 OK\r\n");
+    const more = () => {
+      while (socket?.writable === true && socket.write(`x-filler: ${"x".repeat(1_000)}\r\n`));
+    };
+    socket?.on("drain", more);
+    more();
+  },
   huge: ({ response }) => {
     const filler = Buffer.alloc(64 * 1024, " ");
     const more = () => {
