@@ -83,15 +83,20 @@ type Reached = { -readonly [key in "record" | "done" | "isSet"]: Failed[key] };
 async function apply(call: Call, work: Applying, told: Told): Promise<void> {
   const { netns, intent, named, before, chosen } = work;
   const reached: Reached = { record: work.record, done: undefined, isSet: false };
+  const took: boolean[] = [];
   const keep = (record: AttachmentRecord) => {
     recorded(call, () => call.store.write(record));
     reached.record = record;
   };
   keep(work.record);
   try {
-    const rulesets = buildRulesets(intent);
-    const isKnown = before.latest !== undefined;
-    const redirecting = { netns, rulesets, required: named, isKnown };
+    const redirecting = {
+      netns,
+      rulesets: buildRulesets(intent),
+      required: named,
+      isKnown: before.latest !== undefined,
+      tookBack: (isAsBefore: boolean) => void took.push(isAsBefore),
+    };
     const done = await redirect(call, redirecting, chosen);
     const { choice, created, left } = done;
     reached.done = { choice, created };
@@ -104,7 +109,8 @@ async function apply(call: Call, work: Applying, told: Told): Promise<void> {
     reached.isSet = reached.record.closeWaitBefore !== undefined;
     keep({ ...set, state: "applied", ...appliedTo(applied, choice), ...openOf(left) });
   } catch (error) {
-    await undo(call, { ...reached, netns, before, error });
+    const isAsBefore = reached.done === undefined && took.length > 0 && took.every(Boolean);
+    await undo(call, { ...reached, netns, before, error, isAsBefore });
     throw error;
   }
 }

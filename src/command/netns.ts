@@ -27,9 +27,11 @@ export async function withNetns<T>(
 
 /** True when a netns could not be opened because there is none, or not one of a pod: not because something kept us. */
 export function isNoNetns(error: unknown): boolean {
-  if (!(error instanceof CniError)) return false;
-  const { unknownContainer, invalidNetns, netnsUnusable } = errorCode;
-  // Of an open that was refused, the system's error is the cause.
-  const isOther = error.code === netnsUnusable && error.cause === undefined;
-  return isOther || error.code === unknownContainer || error.code === invalidNetns;
+  return error instanceof CniError && elsewhere.includes(error.code);
 }
+
+const elsewhere: readonly number[] = [
+  errorCode.unknownContainer,
+  errorCode.netnsUnusable,
+  errorCode.invalidNetns,
+];

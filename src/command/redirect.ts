@@ -6,7 +6,7 @@ import { ownChains } from "../mesh/linkerd.ts";
 import { type BackendChoice, equip } from "../netfilter/choice.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/client.ts";
 import { type Converged, converge, readTable } from "../netfilter/converge.ts";
-import { readFailure } from "../netfilter/failure.ts";
+import { foreignNetnsAdvice, readFailure } from "../netfilter/failure.ts";
 import type { Left, Session } from "../netfilter/left-out.ts";
 import type { Presence } from "../netfilter/presence.ts";
 import { isRefusal } from "../netfilter/refusal.ts";
@@ -49,6 +49,8 @@ export type Redirecting = {
   readonly required: readonly Family[];
   /** Records tell of rules of ours in this netns: then there may be some of families that are not wanted any more. */
   readonly isKnown: boolean;
+  /** Told when something failed: whether the netns is known to be as it was before. */
+  readonly tookBack?: (isAsBefore: boolean) => void;
 };
 
 /**
@@ -86,7 +88,7 @@ async function fallback(
 ): Promise<BackendChoice | undefined> {
   const { error, wanted, required } = failed;
   // A table that cannot be shown may hold rules of ours: in the other backend there would be a second set beside them.
-  if (!free || !isRefusal(error)) return undefined;
+  if (!free || !isRefusal(error) || isOfForeignNetns(error)) return undefined;
   try {
     const decided = { backend: otherThan(choice.backend), reason: `${choice.backend} refused` };
     const other = await equip(openToolbox(call.deps), decided, wanted);
@@ -96,6 +98,11 @@ async function fallback(
     // It has no programs here; the refusal itself says more.
     return undefined;
   }
+}
+
+// Of a netns that another user namespace owns, legacy would refuse as well, and leave a table that nothing takes away.
+function isOfForeignNetns(error: unknown): boolean {
+  return error instanceof CniError && error.details.includes(foreignNetnsAdvice);
 }
 
 async function redirectThrough(call: Call, work: Redirecting, chosen: Chosen): Promise<Redirected> {
@@ -117,9 +124,14 @@ async function redirectThrough(call: Call, work: Redirecting, chosen: Chosen): P
   const strays = done.looked.filter((outcome) => holdsOwn(call, outcome)).map(({ job }) => job);
   const stale = strays.filter(({ family }) => unwanted.includes(family));
   const doubled = strays.filter(({ family }) => !unwanted.includes(family));
-  const kept = await settle(call, work, { chosen, done, doubled });
-  const cleaned = await removeSpots(call, netns, stale);
-  return { ...kept, changed: [...new Set([...kept.changed, ...cleaned])] };
+  try {
+    const kept = await settle(call, work, { chosen, done, doubled });
+    const cleaned = await removeSpots(call, netns, stale);
+    return { ...kept, changed: [...new Set([...kept.changed, ...cleaned])] };
+  } catch (error) {
+    work.tookBack?.(false);
+    throw error;
+  }
 }
 
 type Settling = {
@@ -131,9 +143,14 @@ type Settling = {
 
 // What prevResult names need not be looked for; whatever else the netns speaks is found in the same child.
 function sessionFor(call: Call, work: Redirecting, choice: BackendChoice): Session {
-  const { netns, required } = work;
+  const { netns, required, tookBack } = work;
   const looked = families.filter((family) => !required.includes(family));
-  return { ...sessionOf(call, netns, choice), client: makeClient(call.deps, looked), required };
+  return {
+    ...sessionOf(call, netns, choice),
+    client: makeClient(call.deps, looked),
+    required,
+    ...(tookBack === undefined ? {} : { tookBack }),
+  };
 }
 
 function placedOf({ rulesets }: Redirecting, { left }: Converged): Ruleset[] {

@@ -19,6 +19,8 @@ export type Failed = {
   readonly before: Attached;
   /** What was done to the rules, when that had been brought to its end. */
   readonly done: Made | undefined;
+  /** The rules are known to be as they were, since those who failed took back what they had made. */
+  readonly isAsBefore: boolean;
   /** The close-wait setting is, or may be, another than before. */
   readonly isSet: boolean;
 };
@@ -31,7 +33,8 @@ const leastMs = 100;
 /** Takes back what can be. Never throws: what goes wrong is told to the log. */
 export async function undo(call: Call, failed: Failed): Promise<void> {
   try {
-    const isUndone = wasNeverThere(failed.error) || (await takeBack(call, failed));
+    const isNothing = failed.isAsBefore || wasNeverThere(failed.error);
+    const isUndone = isNothing || (await takeBack(call, failed));
     if (!isUndone) call.log.warn({}, "what ADD did may not be undone; the record is kept for DEL");
     else if (failed.before.earlier === undefined) call.store.remove(keyOf(call));
     else call.store.write(failed.before.earlier);

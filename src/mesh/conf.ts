@@ -48,7 +48,7 @@ const sluiceSchema = z.looseObject({
   "deny-annotations": z._default(z.record(text, z.array(z.enum(configKeys))), {}),
   "on-invalid-annotation": z._default(z.enum(["reject", "warn", "drop-entries"]), "reject"),
   "state-dir": z._default(
-    z.string().check(z.regex(/^\//, "expected an absolute path")),
+    text.check(z.refine(isAbsolutePath, "expected an absolute path")),
     "/run/sluice",
   ),
   "timeout-seconds": z.prefault(
@@ -56,6 +56,11 @@ const sluiceSchema = z.looseObject({
     20,
   ),
 });
+
+// As the kernel takes them: with no NUL in it, and of at most 4,095 bytes.
+function isAbsolutePath(path: string): boolean {
+  return path.startsWith("/") && !path.includes("\0") && path.length < 4_096;
+}
 
 export const confSchema = z.looseObject({
   log_level: z._default(text, "info"),

@@ -6,7 +6,7 @@ import type { Host } from "../netns/host.ts";
 import type { Netns } from "../netns/path.ts";
 import type { Capability } from "../netns/rights.ts";
 import { readStartFailure, type StartFailure } from "../netns/start-failure.ts";
-import { lackedWords } from "./failure.ts";
+import { foreignNetns, lackedWords } from "./failure.ts";
 import { type Presence, parsePresence, presenceScript } from "./presence.ts";
 import type { Backend, Family } from "./table.ts";
 import type { Tools } from "./toolbox.ts";
@@ -323,13 +323,27 @@ function startFailureOf({ startError, outputs }: ExecResult): StartFailure | und
 //   empty one means that legacy has no table, and spares the call.
 // - The last job runs in the shell itself: a process less. A here-document, not a pipe: the same, and the text is data.
 // - nft comes after it, in the same streams, behind a NUL: some shells know no descriptors beyond 9.
+// - Of a netns that another user namespace owns legacy takes no owner match, and leaves an empty table, which nothing takes
+//   away: it is not asked. Told by whose the netns' settings are, where root's own are root's ($lo).
 const script = `
+lo=/proc/sys/net/ipv4/conf/lo/forwarding
+isforeign() {
+  case $1 in
+    *-owner*) [ -O /proc/sys/kernel/ostype ] && [ -e "$lo" ] && { [ -O "$lo" ]; [ $? -eq 1 ]; } ;;
+    *) return 1 ;;
+  esac
+}
 job() {
   n=$1 r=0 s=0
   if [ -n "$3" ]; then
-    "$3" --noflush \${7:+--wait "$7"} <<EOF >&"$2" 2>&1 || r=$?
+    if [ -z "$5" ] && isforeign "$8"; then
+      echo "${foreignNetns}" >&"$2"
+      r=4
+    else
+      "$3" --noflush \${7:+--wait "$7"} <<EOF >&"$2" 2>&1 || r=$?
 $8
 EOF
+    fi
     echo "$n $r"
   fi
   "$4" \${5:+-t "$5"} >&"$(($2 + 1))" 2>&"$2" || s=$?

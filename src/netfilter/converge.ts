@@ -20,7 +20,14 @@ import { advance, begin, isDone, isFresh, isRefused, type Progress } from "./pro
 import { gaveUp, rejected } from "./refusal.ts";
 import { renderRestore } from "./restore.ts";
 import { parseSave, SaveSyntaxError } from "./save.ts";
-import { emptyTable, type Family, type Ruleset, type Table, type TableName } from "./table.ts";
+import {
+  emptyTable,
+  type Family,
+  holdsAny,
+  type Ruleset,
+  type Table,
+  type TableName,
+} from "./table.ts";
 
 /** Tries before giving up on a table that others keep changing. */
 const triesMax = 8;
@@ -80,7 +87,8 @@ export async function converge(
     );
     return resultOf(round, looked);
   } catch (error) {
-    await takeBack(session, all);
+    const isAsBefore = await takeBack(session, all);
+    session.tookBack?.(isAsBefore);
     // Out of time: what kept us before says more than where we were when it ran out.
     const isKnown = all.some(({ failure }) => failure !== undefined);
     throw error instanceof BatchError && isKnown ? gaveUp(session.choice, all, tries) : error;
@@ -152,6 +160,9 @@ async function runAll(
     for (const progress of open) {
       const isRestored = restored.some(({ family }) => family === progress.ruleset.family);
       progress.created ||= isRestored && isFresh(progress.transaction);
+      progress.changed ||= isRestored;
+      // Loaded or not before it was ended.
+      progress.doubtful ||= !isRestored && progress.transaction.length > 0;
     }
     throw error;
   }
@@ -195,22 +206,41 @@ export function restoreJob(choice: BackendChoice, family: Family, transaction: T
   return { family, backend: choice.backend, tools: toolsFor(choice, family), restore };
 }
 
-// Exactly what was made is taken out again; where somebody changed it meanwhile the kernel refuses, and the netns is
-// about to be torn down by the runtime anyway.
-async function takeBack(session: Session, all: readonly Progress[]): Promise<void> {
-  const jobs = all
-    .filter(({ created }) => created)
-    .map(({ ruleset }) => {
-      const names = ruleset.chains.map(({ name }) => name);
-      return restoreJob(session.choice, ruleset.family, planRemoval(names, asTable(ruleset)));
-    });
-  if (jobs.length === 0 || session.place === "scratch") return;
+// Exactly what was made is taken out again; where somebody changed it meanwhile the kernel refuses. True when all is known
+// to be as it was before.
+async function takeBack(session: Session, all: readonly Progress[]): Promise<boolean> {
+  if (session.place === "scratch") return true;
+  const open = all.filter(({ created, doubtful }) => created || doubtful);
+  const jobs = open.map(({ ruleset, created }) => {
+    const removal = created ? planRemoval(namesOf(ruleset), asTable(ruleset)) : [];
+    return restoreJob(session.choice, ruleset.family, removal);
+  });
+  const isRewritten = all.some(({ changed, created }) => changed && !created);
+  if (jobs.length === 0) return !isRewritten;
   for (const progress of all) progress.created = false;
   try {
-    await session.client(session.place, jobs, Math.max(session.remainingMs(), 2_000));
-  } catch {
-    // The error that brought us here says more than that cleaning up failed too.
+    const timeoutMs = Math.max(session.remainingMs(), takeBackMs);
+    const outcomes = await session.client(session.place, jobs, timeoutMs);
+    return !isRewritten && open.every(({ ruleset }, i) => isWithout(ruleset, outcomes[i]));
+  } catch (error) {
+    // The error that brought us here says more. What was loaded before the tools were ended is out all the same.
+    const restored = error instanceof BatchError ? error.restored : [];
+    const isOut = (one: Progress) => restored.some(({ family }) => family === one.ruleset.family);
+    return !isRewritten && open.every(isOut);
   }
+}
+
+// A removal that was loaded, or a table that holds nothing of ours.
+function isWithout(ruleset: Ruleset, outcome: Outcome | undefined): boolean {
+  if (outcome === undefined) return false;
+  if (outcome.job.restore !== "" && outcome.restoreStatus === 0) return true;
+  const table = readTable(outcome);
+  if (table instanceof Error || table.unverifiable !== undefined) return false;
+  return !holdsAny(table, namesOf(ruleset));
+}
+
+function namesOf({ chains }: Ruleset): string[] {
+  return chains.map(({ name }) => name);
 }
 
 function asTable(ruleset: Ruleset): Table {

@@ -32,6 +32,13 @@ const moduleAdvice =
 const rightsAdvice = "root with CAP_NET_ADMIN is needed; with SELinux, look for a denial";
 
 // The first that fits counts: what is of the moment, then rights, without which nothing else is known, then what is missing.
+/** What the client says of a netns in which it does not ask legacy. */
+export const foreignNetns = "the netns belongs to another user namespace";
+
+/** Whichever backend said it, the other one would refuse as well. */
+export const foreignNetnsAdvice =
+  "the kernel refuses a rule that it knows: most likely the netns belongs to another user namespace (hostUsers: false, a rootless runtime), where xt_owner cannot be used";
+
 const patterns: readonly Pattern[] = [
   {
     text: /holding the xtables lock|resource temporarily unavailable|device or resource busy|interrupted system call/i,
@@ -103,9 +110,9 @@ const patterns: readonly Pattern[] = [
     text: /RULE_(?:APPEND|INSERT|REPLACE) failed \(invalid argument/i,
     rule: / -m owner /,
     kind: "unsupported",
-    advice:
-      "the kernel refuses a rule that it knows: most likely the netns belongs to another user namespace (hostUsers: false, a rootless runtime), where xt_owner cannot be used",
+    advice: foreignNetnsAdvice,
   },
+  { text: new RegExp(foreignNetns), kind: "unsupported", advice: foreignNetnsAdvice },
   {
     // The kernel does not say what is not there: a module, or a chain that somebody has just deleted.
     text: /RULE_(?:APPEND|INSERT|REPLACE) failed \(no such file/i,

@@ -20,6 +20,8 @@ export type Session = {
    * the tools refuse is left out. Not given: all must.
    */
   readonly required?: readonly Family[];
+  /** Told before converging throws: whether the place is known to be as it was. */
+  readonly tookBack?: (isAsBefore: boolean) => void;
 };
 
 /** All families on their way, and what the last child saw of the netns. */

@@ -25,6 +25,8 @@ export type Progress = {
   /** The own chains were made by us, just now, where there were none. */
   created: boolean;
   changed: boolean;
+  /** Whether a text of ours was loaded is not known: its tool was ended, by the deadline or by somebody. */
+  doubtful: boolean;
   unmasked: boolean;
   /** It is left out: why its tools refused, or that IPv6 is not possible in the netns. */
   left: CniError | "absent" | undefined;
@@ -47,6 +49,7 @@ export function begin(ruleset: Ruleset): Progress {
     disturbed: false,
     created: false,
     changed: false,
+    doubtful: false,
     unmasked: false,
     left: undefined,
   };

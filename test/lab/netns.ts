@@ -38,6 +38,32 @@ export function removeAllNetns(): void {
   for (const name of readdirSync("/run/netns")) if (name.startsWith(own)) removeNetns(name);
 }
 
+/**
+ * Makes a netns that another user namespace owns, as a pod with `hostUsers: false` has. Without a map, the owner cannot
+ * be told by the owner of its files.
+ */
+export function makeForeignNetns(purpose: string, map: "mapped" | "unmapped"): LabNetns {
+  count += 1;
+  const name = `${prefix}${process.pid}-${count}-${purpose}`;
+  const path = `/run/netns/${name}`;
+  const mapping =
+    map === "mapped"
+      ? "for f in uid_map gid_map; do echo 0 100000 65536 >/proc/$pid/$f; done"
+      : ":";
+  // The namespaces are there once the process in them is another program.
+  const script = `touch "$1"
+unshare --user --net sleep 60 & pid=$!
+until [ "$(cat /proc/$pid/comm)" = sleep ]; do sleep 0.02; done
+${mapping}
+mount --bind "/proc/$pid/ns/net" "$1"
+kill $pid
+nsenter --net="$1" ip link set lo up`;
+  execaSync("sh", ["-ec", script, "sh", path]);
+  const run = (file: string, args: readonly string[], input = "") =>
+    execaSync("nsenter", [`--net=${path}`, "--", file, ...args], { input, env: ownLock }).stdout;
+  return { name, path, run, remove: () => removeNetns(name) };
+}
+
 function removeNetns(name: string): void {
   execaSync("ip", ["netns", "del", name], { reject: false });
 }
