@@ -129,6 +129,23 @@ const calls: Calls = {
       },
     ],
     [
+      "knows the conf's close-wait-timeout, before which the pod's goes",
+      async (pod) => {
+        const setting = "/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close_wait";
+        const linkerd = { ...chartDefault, "close-wait-timeout": "1m30s" };
+        const words: [own: Readonly<Record<string, string>>, seconds: string][] = [
+          [{}, "90"],
+          [{ "config.linkerd.io/close-wait-timeout": "30s" }, "30"],
+        ];
+        for (const [own, seconds] of words) {
+          const conf = confFor(pod, { linkerd, annotations: injected(own) });
+          await added(pod, conf);
+          expect(pod.netns.run("cat", [setting])).toBe(seconds);
+          expect(await pod.call("CHECK", conf)).toMatchObject({ exitCode: 0, stdout: "" });
+        }
+      },
+    ],
+    [
       "expects nothing of a pod that ADD left alone",
       async (pod, api) => {
         api.objects = objectsFor({ containers: [{ name: "app" }] });
