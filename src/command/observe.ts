@@ -1,6 +1,7 @@
 // What CHECK sees of a netns: both backends' tables, and nft's own view where nft is on the node. Edge; changes nothing.
 // One child; a second one only where a rule of nft's own keeps iptables-save from showing all tables in one.
 import { CniError, errorCode } from "../cni/error.ts";
+import { standFor } from "../mesh/linkerd-rules.ts";
 import type { BackendChoice } from "../netfilter/choice.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/client.ts";
 import type { Drift } from "../netfilter/compare.ts";
@@ -43,8 +44,8 @@ export async function observe(call: Call, netns: Netns, wanted: Wanted): Promise
   const broken = first.filter(isUndecodable).map(({ job }) => natAlone(job));
   const second = broken.length === 0 ? [] : await client(netns, broken, call.remainingMs());
   const saves = withNat(first.map(readSave), second.map(readSave));
-  const sight: Sight = { saves, native: readNative(call, first) };
-  const drifts = compareSight(rulesets, choice.backend, sight);
+  const sight: Sight = { saves, native: readNative(call, all) };
+  const drifts = compareSight({ rulesets, backend: choice.backend, standFor }, sight);
   return { drifts, presence: all[0]?.presence };
 }
 

@@ -1,5 +1,5 @@
 // All that was seen of a netns, against what should be there. Pure: CHECK looks (command/observe.ts), this judges.
-import { compare, compareOther, type Drift } from "./compare.ts";
+import { compare, compareOther, type Drift, type StandFor } from "./compare.ts";
 import type { NativeView } from "./native.ts";
 import {
   compareDormant,
@@ -25,33 +25,43 @@ export type Sight = {
   readonly native: NativeView | Error | undefined;
 };
 
+/** What should be there: through which backend it was written, and whose rules may stand for ours. */
+export type Expected = {
+  readonly rulesets: readonly Ruleset[];
+  readonly backend: Backend;
+  readonly standFor: StandFor;
+};
+
 /**
- * The drifts of a netns whose rulesets were written through `backend`. A nat table of that backend that could not be read
+ * The drifts of a netns. A nat table of our backend that could not be read
  * is the caller's to tell; one of the other backend holds nothing of ours, which need not work on this node.
  */
-export function compareSight(
-  rulesets: readonly Ruleset[],
-  backend: Backend,
-  sight: Sight,
-): Drift[] {
+export function compareSight(expected: Expected, sight: Sight): Drift[] {
+  const { rulesets, backend, standFor } = expected;
   const seen = rulesets.flatMap((ruleset) => {
     const saves = sight.saves.filter(({ family }) => family === ruleset.family);
     return saves.map((save) => ({ ruleset, save, isOwn: save.backend === backend }));
   });
   const [own, others] = [true, false].map((isOwn) => seen.filter((pair) => pair.isOwn === isOwn));
   return [
-    ...(own ?? []).flatMap(({ ruleset, save }) => compareNat(save, sight, ruleset)),
-    ...(others ?? []).flatMap(({ save }) => compareNat(save, sight)),
+    ...(own ?? []).flatMap(({ ruleset, save }) =>
+      compareNat(save, sight, (nat) => compare(ruleset, nat, standFor)),
+    ),
+    ...(others ?? []).flatMap(({ save }) =>
+      compareNat(save, sight, (nat) => compareOther(save.family, nat, save.backend)),
+    ),
     ...seen.flatMap(({ ruleset, save }) => compareEarlierIn(save, ruleset, sight)),
     ...rulesets.flatMap((ruleset) => compareView(ruleset, backend, sight)),
   ];
 }
 
-// Without a ruleset: of the other backend, which must hold nothing.
-function compareNat({ family, backend, tables: { nat } }: Save, sight: Sight, own?: Ruleset) {
+function compareNat(
+  { tables: { nat } }: Save,
+  sight: Sight,
+  judge: (table: Table) => readonly Drift[],
+): Drift[] {
   if (nat instanceof Error) return [];
-  const drifts = own === undefined ? compareOther(family, nat, backend) : compare(own, nat);
-  return drifts.map((drift) => withForeign(drift, viewOf(sight)));
+  return judge(nat).map((drift) => withForeign(drift, viewOf(sight)));
 }
 
 const nothing: NativeView = { chains: [], rules: [], dormant: [] };
