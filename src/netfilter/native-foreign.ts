@@ -16,7 +16,15 @@ const builtin = new Set(["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"]);
 const iptablesWords = new Set([
   ...["match", "xt", "counter", "limit", "log", "accept", "drop", "return", "jump", "goto"],
 ]);
-const iptablesKeys = new Set(["l4proto", "iifname", "oifname", "protocol", "nfproto"]);
+const iptablesKeys = new Set([
+  "l4proto",
+  "iifname",
+  "oifname",
+  "protocol",
+  "nfproto",
+  "mark",
+  "pkttype",
+]);
 
 function isIptables(statement: Statement): boolean {
   const { word, value } = statement;
