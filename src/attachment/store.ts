@@ -89,7 +89,10 @@ export function openStore(stateDir: string): Store {
       names()
         .filter((name) => parseRecordName(name)?.containerId === containerId)
         .flatMap((name) => readableRecord(directory, name, "")),
-    ofInode: (inode) => names().flatMap((name) => readableRecord(directory, name, String(inode))),
+    ofInode: (inode) =>
+      names()
+        .flatMap((name) => readableRecord(directory, name, String(inode)))
+        .filter(({ netns }) => netns.inode === inode),
     moment: () => ({
       boot: bootId(),
       sinceBootMs: Number(process.hrtime.bigint() / 1_000n) / 1_000,

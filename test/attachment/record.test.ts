@@ -2,6 +2,10 @@
 import { expect, test } from "vitest";
 import {
   type AttachmentKey,
+  type AttachmentRecord,
+  isAbout,
+  isLater,
+  latestOf,
   parseRecord,
   parseRecordName,
   recordName,
@@ -50,6 +54,47 @@ test.each(broken)("parseRecord() takes the text for no record when %s", (_, text
 
 test("parseRecord() reads over what a later version adds", () => {
   expect(parseRecord(changed({ added: 1 }))).toEqual(someRecord);
+});
+
+test("parseRecord() takes back what 0.1.0 did not write", () => {
+  const more = {
+    state: "intended",
+    boot: "first",
+    sinceBootMs: 12.345,
+    closeWaitBefore: "60",
+  } as const;
+  expect(parseRecord(changed(more))).toEqual({ ...someRecord, ...more });
+});
+
+const place = { device: 4, inode: 4_026_532_201, boot: "first" };
+const about: [when: string, change: object, expected: boolean][] = [
+  ["0.1.0 wrote it", {}, true],
+  ["it is of this boot", { boot: "first" }, true],
+  ["it is of another boot", { boot: "second" }, false],
+  ["the number is another", { boot: "first", netns: { path: "/", device: 4, inode: 1 } }, false],
+  ["the device is another", { netns: { path: "/", device: 5, inode: place.inode } }, false],
+];
+
+test.each(about)("isAbout() knows the netns when %s", (_, change, expected) => {
+  expect(isAbout({ ...someRecord, ...change }, place)).toBe(expected);
+});
+
+const at = (boot: string, sinceBootMs: number, time: string): AttachmentRecord => {
+  return { ...someRecord, boot, sinceBootMs, time };
+};
+const orders: [when: string, earlier: AttachmentRecord, later: AttachmentRecord][] = [
+  ["the clock was set back in between", at("first", 1, "2026-12-01"), at("first", 2, "2026-11-30")],
+  ["they are of two boots", at("first", 9, "2026-11-30"), at("second", 1, "2026-12-01")],
+  ["0.1.0 wrote one of them", { ...someRecord, time: "2026-11-29" }, at("first", 1, "2026-11-30")],
+];
+
+test.each(orders)("isLater() and latestOf() know the later one when %s", (_, earlier, later) => {
+  expect([isLater(later, earlier), isLater(earlier, later)]).toEqual([true, false]);
+  expect([latestOf([earlier, later]), latestOf([later, earlier])]).toEqual([later, later]);
+});
+
+test("latestOf() none is none", () => {
+  expect(latestOf([])).toBe(undefined);
 });
 
 const keys: [key: AttachmentKey, name: string][] = [

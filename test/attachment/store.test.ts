@@ -1,8 +1,10 @@
 // Records as files, in a directory of the test's own.
 import {
+  chmodSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  renameSync,
   rmSync,
   statSync,
   utimesSync,
@@ -12,7 +14,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { noKnowledge } from "../../src/attachment/knowledge.ts";
-import { recordName } from "../../src/attachment/record.ts";
+import { withOptionalKnowledge } from "../../src/attachment/optional.ts";
+import { type AttachmentRecord, recordName, renderRecord } from "../../src/attachment/record.ts";
 import { openStore } from "../../src/attachment/store.ts";
 import { someRecord } from "../fake/record.ts";
 import { thrownBy } from "../fake/thrown.ts";
@@ -109,6 +112,77 @@ test("entries() tells each record's attachment and time, also when it cannot be 
     entry("c0ffee", "eth0"),
     entry("c0ffee", "net1"),
   ]);
+});
+
+test("ofContainer() and ofInode() give the records that can be read", () => {
+  const store = openStore(stateDir);
+  const [one, two] = [someRecord, { ...someRecord, ifName: "net1" }];
+  const other = { ...someRecord, containerId: "c1", netns: { path: "/n", device: 4, inode: 1 } };
+  for (const record of [one, two, other]) store.write(record);
+  writeFileSync(join(directory(), "net,c0ffee,net2.json"), "{");
+  writeFileSync(join(directory(), "net,c0ffee,net3.json"), renderRecord(someRecord));
+  mkdirSync(join(directory(), "net,c0ffee,net4.json"));
+  const names = (records: readonly AttachmentRecord[]) => records.map(recordName).toSorted();
+  expect(names(store.ofContainer("c0ffee"))).toEqual(names([one, two]));
+  expect(names(store.ofContainer("c1"))).toEqual(names([other]));
+  expect(names(store.ofInode(someRecord.netns.inode))).toEqual(names([one, two]));
+  expect(names(store.ofInode(1))).toEqual(names([other]));
+});
+
+test("read() takes no record for that of another attachment, whatever its file is called", () => {
+  const store = openStore(stateDir);
+  store.write({ ...someRecord, ifName: "net1" });
+  renameSync(join(directory(), "net,c0ffee,net1.json"), file());
+  expect(store.read(key)).toBe(undefined);
+});
+
+test("write() writes nothing that read() would not take back", () => {
+  const store = openStore(stateDir);
+  const gidNought = { ...someRecord, intent: { ...someRecord.intent, proxyGid: 0 } };
+  const large = { ...someRecord, backendReason: "x".repeat(1024 * 1024) };
+  for (const record of [gidNought, large]) {
+    expect(thrownBy(() => store.write(record))).toMatchObject({
+      code: 5,
+      message: "the record net,c0ffee,eth0.json could not be read again",
+    });
+  }
+  expect(store.entries()).toEqual([]);
+});
+
+test("a state directory that others can write to is refused by everything but optional knowledge", () => {
+  const store = openStore(stateDir);
+  store.write(someRecord);
+  chmodSync(directory(), 0o777);
+  const verbs = [
+    () => store.read(key),
+    () => store.write(someRecord),
+    () => store.remove(key),
+    () => store.entries(),
+    () => store.prepare(),
+  ];
+  const message = `${directory()} is not taken for ours: others than its owner may write (mode 777)`;
+  for (const verb of verbs) expect(thrownBy(verb)).toMatchObject({ code: 5, message });
+});
+
+test("moment() goes on, and names the boot", () => {
+  const store = openStore(stateDir);
+  const [one, two] = [store.moment(), store.moment()];
+  expect(one.boot).toMatch(/^[0-9a-f-]{36}$/);
+  expect(two.boot).toBe(one.boot);
+  expect(two.sinceBootMs).toBeGreaterThanOrEqual(one.sinceBootMs);
+});
+
+test("withOptionalKnowledge() fails no command, and tells", () => {
+  mkdirSync(join(stateDir, "backend.json", "full"), { recursive: true, mode: 0o700 });
+  const told: unknown[] = [];
+  const store = withOptionalKnowledge(openStore(stateDir), (error) => told.push(String(error)));
+  expect(store.knowledge()).toEqual(noKnowledge);
+  store.keepKnowledge(noKnowledge);
+  expect(told).toEqual([
+    `CniError: ${stateDir}/backend.json is not taken for ours: it is no regular file`,
+    `CniError: ${stateDir}/backend.json cannot be written`,
+  ]);
+  expect(readdirSync(stateDir).toSorted()).toEqual(["attachments", "backend.json"]);
 });
 
 test("keepKnowledge() keeps one file for this boot", () => {
