@@ -1,18 +1,19 @@
 // SIGKILL at a random moment of ADD: whatever was hit, each table then holds all of what it held before or all of what ADD
-// was to make of it, and the next ADD ends complete.
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+// was to make of it; the next ADD ends complete, and a DEL in its place leaves nothing.
 import { isDeepStrictEqual } from "node:util";
 import type { Backend } from "../../src/netfilter/table.ts";
-import { makeNetns } from "../lab/netns.ts";
-import { plugin } from "../lab/plugin.ts";
 import type { StateName } from "../lab/states.ts";
-import { call, confOf, environmentOf, type Subject } from "./call.ts";
-import { hasChild, killGroup, markedWith } from "./processes.ts";
+import { call } from "./call.ts";
+import {
+  callAndKill,
+  inParallel,
+  type Kill,
+  measure,
+  pick,
+  type Timing,
+  victims,
+} from "./killing.ts";
+import { type Lab, leftByDel, makeLab, recordsOf } from "./lab.ts";
 import { everyTable, load, nameOf, ours, readAll, type Tables } from "./tables.ts";
 
 /** What a netns is in before the ADD that is killed: the state of the backend that ADD writes to, and of the other. */
@@ -27,9 +28,6 @@ export const starts: readonly Start[] = [
   { here: "linkerd-init's rules, interrupted", there: nothing },
   { here: nothing, there: "linkerd-init's rules, complete" },
 ];
-
-/** Who is killed: the plugin's process group, its children's as well, or theirs alone. */
-const victims = ["plugin", "plugin and children", "children"] as const;
 
 /** What was found: how many kills hit the table before, after, or in between families; and all that is wrong. */
 export type Findings = {
@@ -48,18 +46,14 @@ export type KillOptions = {
   readonly restore?: string;
 };
 
-/** Kills ADDs, several at once, going through starts, backends and victims in turn. */
+/** Kills ADDs, several at once, going through starts, backends, victims and what comes next in turn. */
 export async function killAdds({ kills, atOnce, restore }: KillOptions): Promise<Findings> {
-  const trials = Array.from({ length: kills }, (_, number) => trialOf(number));
   const open = (backend: Backend) => makeLab(backend, restore);
-  const timing = await measure(atOnce, open);
-  const found: Judged[] = [];
-  const worker = async () => {
-    for (let trial = trials.pop(); trial !== undefined; trial = trials.pop()) {
-      found.push(await killOne(open(trial.backend), trial, timing));
-    }
-  };
-  await Promise.all(Array.from({ length: atOnce }, worker));
+  const timing = await measure("ADD", () => Promise.resolve(open("nft")), atOnce);
+  const trials = Array.from({ length: kills }, (_, number) => trialOf(number));
+  const found = await inParallel(trials, atOnce, (trial) => {
+    return killOne(open(trial.backend), trial, timing);
+  });
   const count = (held: Judged["held"]) => found.filter((one) => one.held === held).length;
   return {
     kills: found.length,
@@ -72,48 +66,23 @@ export async function killAdds({ kills, atOnce, restore }: KillOptions): Promise
 type Trial = {
   readonly start: Start;
   readonly backend: Backend;
-  readonly victim: (typeof victims)[number];
-  /** The delay begins with the first tool, not with ADD. */
-  readonly aimed: boolean;
+  readonly kill: Kill;
+  /** What the runtime calls after the death. */
+  readonly next: "ADD" | "DEL";
 };
 
 // Each number another combination, until all have been: so many of each, however many there are.
 function trialOf(number: number): Trial {
-  const pick = <T>(list: readonly T[], at: number) => list[at % list.length] ?? fail();
   const round = Math.floor(number / starts.length);
   return {
     start: pick(starts, number),
-    backend: round % 2 === 0 ? "nft" : "legacy",
-    victim: pick(victims, Math.floor(round / 2)),
-    aimed: number % 2 === 0,
-  };
-}
-
-function fail(): never {
-  throw new Error("an empty list");
-}
-
-/** How long an ADD takes, and its part in which tools run, in milliseconds: as far as a kill may be put off. */
-type Timing = { wholeMs: number; toolsMs: number };
-
-async function measure(atOnce: number, open: (backend: Backend) => Lab): Promise<Timing> {
-  const one = async () => {
-    const lab = open("nft");
-    try {
-      const began = performance.now();
-      const { stderr } = await call("ADD", lab);
-      const toolsMs = Number(/"durationMs":([\d.]+)/.exec(stderr)?.[1]);
-      return { wholeMs: performance.now() - began, toolsMs };
-    } finally {
-      lab.remove();
-    }
-  };
-  await one();
-  const all = await Promise.all(Array.from({ length: atOnce }, one));
-  // The quickest: a kill that comes late hits nothing.
-  return {
-    wholeMs: Math.min(...all.map(({ wholeMs }) => wholeMs)),
-    toolsMs: Math.min(...all.map(({ toolsMs }) => toolsMs)),
+    backend: pick(["nft", "legacy"] as const, round),
+    kill: {
+      command: "ADD",
+      victim: pick(victims, Math.floor(round / 2)),
+      aimed: number % 2 === 0,
+    },
+    next: pick(["ADD", "DEL"] as const, Math.floor(number / 2)),
   };
 }
 
@@ -124,8 +93,7 @@ type Judged = {
 };
 
 async function killOne(lab: Lab, trial: Trial, timing: Timing): Promise<Judged> {
-  const { start, backend, aimed } = trial;
-  const reach = aimed ? "toolsMs" : "wholeMs";
+  const { start, backend, kill, next } = trial;
   try {
     const [here, there] = [true, false].map((isHere) =>
       everyTable.filter((table) => (table.backend === backend) === isHere),
@@ -133,40 +101,16 @@ async function killOne(lab: Lab, trial: Trial, timing: Timing): Promise<Judged> 
     await load(lab.netns, here ?? [], start.here);
     await load(lab.netns, there ?? [], start.there);
     const before = await readAll(lab.netns);
-    const delayMs = Math.random() * timing[reach];
-    const late = await addAndKill(lab, trial, delayMs);
-    // How fast the machine is changes: one in five comes late, and so the end is reached as well.
-    timing[reach] *= late ? 0.93 : 1.02;
+    const { late, when } = await callAndKill(lab, kill, timing);
     const after = await readAll(lab.netns);
     const { held, faults } = judge(backend, before, after);
-    const where = `${backend}, from "${start.here}", "${start.there}", ${trial.victim} killed ${delayMs.toFixed(1)} ms after the start of ${aimed ? "its tools" : "ADD"}`;
-    const all = [...faults, ...(await judgeNext(lab, before))];
+    const then = next === "ADD" ? judgeAdd(lab, before) : judgeDel(lab, before, after);
+    const where = `${backend}, from "${start.here}", "${start.there}", ${when}`;
+    const all = [...faults, ...(await then)];
     return { held, late, faults: all.map((fault) => `${where}: ${fault}`) };
   } finally {
     lab.remove();
   }
-}
-
-/** Starts ADD, kills after the delay, and waits until all that ADD started has ended. True when it had ended before. */
-async function addAndKill(lab: Lab, { victim, aimed }: Trial, delayMs: number): Promise<boolean> {
-  const child = spawn(plugin, [], {
-    env: environmentOf("ADD", lab),
-    // A process group of its own, as a runtime that ends a plugin with all of its kind would have it.
-    detached: true,
-    stdio: ["pipe", "ignore", "ignore"],
-  });
-  const ended = once(child, "exit");
-  // A plugin that is killed early does not read.
-  child.stdin.on("error", () => undefined).end(confOf(lab));
-  if (aimed) while (child.exitCode === null && !hasChild(child.pid)) await sleep(1);
-  await Promise.race([sleep(delayMs), ended]);
-  const late = child.exitCode !== null;
-  const started = markedWith(lab.mark).filter(({ pid }) => pid !== child.pid);
-  if (victim !== "children" && child.pid !== undefined) killGroup(child.pid);
-  if (victim !== "plugin") for (const { group } of started) killGroup(group);
-  await ended;
-  while (markedWith(lab.mark).length > 0) await sleep(20);
-  return late;
 }
 
 /** Half states, and what else must not be. */
@@ -199,7 +143,7 @@ function heldBy(isNew: readonly boolean[]): Judged["held"] {
   return isNew.some((yes) => yes) ? "one of each" : "old";
 }
 
-async function judgeNext(lab: Lab, before: Tables): Promise<string[]> {
+async function judgeAdd(lab: Lab, before: Tables): Promise<string[]> {
   const add = await call("ADD", lab);
   const check = await call("CHECK", lab);
   const after = await readAll(lab.netns);
@@ -213,24 +157,15 @@ async function judgeNext(lab: Lab, before: Tables): Promise<string[]> {
     ...(add.exitCode === 0 ? [] : [`the next ADD failed: ${add.stdout}`]),
     ...(check.stdout === "" ? [] : [`CHECK after the next ADD said: ${check.stdout}`]),
     ...wrong.map((table) => `${nameOf(table)} is not as it should be after the next ADD`),
+    ...(await leftByDel(lab)),
   ];
 }
 
-type Lab = Subject & { readonly mark: string; readonly remove: () => void };
-
-function makeLab(backend: Backend, restore?: string): Lab {
-  const netns = makeNetns("kill");
-  const stateDir = mkdtempSync(join(tmpdir(), "slc-kill-"));
-  const remove = () => {
-    netns.remove();
-    rmSync(stateDir, { recursive: true, force: true });
-  };
-  const mark = join(stateDir, "bin");
-  if (restore !== undefined) {
-    mkdirSync(mark);
-    for (const name of ["iptables", "ip6tables"]) {
-      writeFileSync(join(mark, `${name}-${backend}-restore`), restore, { mode: 0o755 });
-    }
-  }
-  return { netns, backend, stateDir, mark, remove };
+// Without a record nothing may have been written: what stands there then is others', whatever its chains are called.
+async function judgeDel(lab: Lab, before: Tables, after: Tables): Promise<string[]> {
+  if (recordsOf(lab).some((name) => name.endsWith(".json"))) return await leftByDel(lab);
+  const written = everyTable.map(nameOf).filter((name) => {
+    return !isDeepStrictEqual(after.get(name)?.own, before.get(name)?.own);
+  });
+  return written.map((name) => `${name} was written to, and there is no record`);
 }

@@ -1,6 +1,7 @@
 // SIGKILL at any moment of ADD leaves the old rules or the new ones (the long run: npm run faults).
 import { expect, test } from "vitest";
 import { killAdds } from "../../faults/kills.ts";
+import { lineByLine } from "../../faults/line-by-line.ts";
 import { requireRoot } from "./node.ts";
 
 const kills = 200;
@@ -21,17 +22,11 @@ test(`ADD leaves the old ruleset or the new one in each family when it is killed
 
 // Else the test above would prove nothing.
 test("half states are found when restore takes one line at a time", {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async ({ skip }) => {
   requireRoot(skip);
-  const restore = `#!/bin/sh
-grep '^[:-]' | while read -r line; do
-  printf '*nat\\n%s\\nCOMMIT\\n' "$line" | "/usr/sbin/\${0##*/}" --noflush
-done
-exit 0
-`;
 
-  const { faults } = await killAdds({ kills: 20, atOnce: 4, restore });
+  const { faults } = await killAdds({ kills: 20, atOnce: 4, restore: lineByLine });
 
   expect(faults.filter((fault) => fault.includes("is neither old nor new"))).not.toStrictEqual([]);
 });
