@@ -163,11 +163,17 @@ const listing = JSON.stringify({
   ],
 });
 
+// As iptables-save has it: the kernel's chains with a policy, and the rules chain by chain.
 function savedFrom(restore: string): string {
   const rules = restore.split("\n").map((line) => line.replace(/^-I/, "-A"));
-  const chains = rules.flatMap((line) => /^-N (\S+)/.exec(line)?.[1] ?? []);
-  const declared = ["PREROUTING", "OUTPUT", ...chains].map((chain) => `:${chain} - [0:0]`);
-  return ["*nat", ...declared, ...rules.filter((line) => line.startsWith("-A")), "COMMIT", ""].join(
-    "\n",
-  );
+  const own = rules.flatMap((line) => /^-N (\S+)/.exec(line)?.[1] ?? []);
+  const builtin = ["PREROUTING", "OUTPUT"];
+  const inTurn = [...builtin, ...own].flatMap((chain) => {
+    return rules.filter((line) => line.startsWith(`-A ${chain} `));
+  });
+  const declared = [
+    ...builtin.map((chain) => `:${chain} ACCEPT [0:0]`),
+    ...own.map((chain) => `:${chain} - [0:0]`),
+  ];
+  return ["*nat", ...declared, ...inTurn, "COMMIT", ""].join("\n");
 }

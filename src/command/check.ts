@@ -1,6 +1,7 @@
 // CHECK: is the attachment redirected as was intended? Reads both backends, changes nothing.
 import type { AttachmentRecord } from "../attachment/record.ts";
 import { CniError, errorCode } from "../cni/error.ts";
+import { fewOf } from "../cni/printable.ts";
 import { readPrevResult } from "../cni/result.ts";
 import { renderDrift } from "../netfilter/compare.ts";
 import type { Backend, Ruleset } from "../netfilter/table.ts";
@@ -101,6 +102,6 @@ function drifted(call: Call, backend: Backend, lines: readonly string[]): CniErr
   return new CniError(
     errorCode.drift,
     `${subjectOf(call)} is not redirected as intended: ${count} (${backend})`,
-    { details: lines.join("\n") },
+    { details: fewOf(lines).join("\n") },
   );
 }

@@ -1,16 +1,18 @@
 // Takes everything of ours out of a netns: in both families and both backends, whatever a record says of them, and proven
 // by reading. Serves DEL; ADD asks it whether anything is there when it fails.
 import { CniError, errorCode } from "../cni/error.ts";
+import { fewOf } from "../cni/printable.ts";
 import { ownChains } from "../mesh/linkerd.ts";
 import { equip, toolsFor } from "../netfilter/choice.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/client.ts";
 import { readTable } from "../netfilter/converge.ts";
 import { readFailure } from "../netfilter/failure.ts";
-import { removeOwn } from "../netfilter/remove.ts";
+import { type Removal, removeOwn } from "../netfilter/remove.ts";
+import { isFreeOf } from "../netfilter/remove-blindly.ts";
 import { type Backend, backends, type Family, families, holdsAny } from "../netfilter/table.ts";
 import { openToolbox } from "../netfilter/toolbox.ts";
 import type { Netns } from "../netns/path.ts";
-import { type Call, sessionOf } from "./call.ts";
+import { type Call, sessionOf, subjectOf } from "./call.ts";
 import { looksInto } from "./look.ts";
 
 /** Where rules of ours are, or must be looked for. */
@@ -40,10 +42,28 @@ export async function removeSpots(
     if (here.length === 0) continue;
     const decided = { backend, reason: "own chains are there" };
     const choice = await equip(openToolbox(call.deps), decided, here);
-    changed.push(...(await removeOwn(sessionOf(call, netns, choice), here, ownChains)));
+    const removal = await removeOwn(sessionOf(call, netns, choice), here, ownChains);
+    changed.push(...cleaned(call, backend, removal));
   }
   return families.filter((family) => changed.includes(family));
 }
+
+/**
+ * What a removal changed, where nothing of ours is left that acts on traffic. Chains that somebody else holds are only told.
+ * @throws CniError 11 where something is left, or may be.
+ */
+export function cleaned(call: Call, backend: Backend, removal: Removal): readonly Family[] {
+  const { written, left, husks } = removal;
+  if (husks.length > 0) call.log.warn({ backend, left: fewOf(husks) }, huskWarning);
+  if (left.length === 0) return written;
+  throw new CniError(
+    errorCode.tryAgainLater,
+    `rules of ours could not be taken out of the nat table (${backend}) of ${subjectOf(call)}`,
+    { details: fewOf(left).join("; ") },
+  );
+}
+
+const huskWarning = "empty chains of ours stay, for rules of someone else's lead into them";
 
 /**
  * The spots that hold own chains, of all that the node has tools for.
@@ -57,10 +77,23 @@ export async function findOwn(call: Call, netns: Netns, written: Written): Promi
   const wanted = families.map((family) => ({ family }));
   const looks = await Promise.all(backends.map((one) => looksInto(call, one, wanted)));
   const outcomes = await makeClient(call.deps)(netns, looks.flat(), call.remainingMs());
-  return outcomes.filter((outcome) => holdsOwn(outcome, written)).map(({ job }) => job);
+  const spots: Spot[] = [];
+  for (const outcome of outcomes) {
+    const holds = holdsOwn(outcome, written);
+    if (holds === true || (holds === undefined && !(await isFree(call, netns, outcome.job)))) {
+      spots.push(outcome.job);
+    }
+  }
+  return spots;
 }
 
-function holdsOwn(outcome: Outcome, written: Written): boolean {
+async function isFree(call: Call, netns: Netns, { backend, family }: Spot): Promise<boolean> {
+  const choice = await equip(openToolbox(call.deps), { backend, reason: "it is asked" }, [family]);
+  return await isFreeOf(sessionOf(call, netns, choice), family, ownChains);
+}
+
+// Undefined where the text does not tell, so that the kernel must.
+function holdsOwn(outcome: Outcome, written: Written): boolean | undefined {
   const { backend, family } = outcome.job;
   const table = readTable(outcome);
   if (table instanceof Error) {
@@ -71,8 +104,7 @@ function holdsOwn(outcome: Outcome, written: Written): boolean {
     throw unseen(outcome, table.message);
   }
   if (holdsAny(table, ownChains)) return true;
-  if (table.unverifiable !== undefined) throw unseen(outcome, table.unverifiable);
-  return false;
+  return table.unverifiable === undefined ? false : undefined;
 }
 
 function unseen({ job }: Outcome, said: string): CniError {

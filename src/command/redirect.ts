@@ -2,6 +2,7 @@
 
 import { isProven, withProof } from "../attachment/knowledge.ts";
 import { CniError } from "../cni/error.ts";
+import { fewOf, printable } from "../cni/printable.ts";
 import { ownChains } from "../mesh/linkerd.ts";
 import { type BackendChoice, equip } from "../netfilter/choice.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/client.ts";
@@ -25,7 +26,7 @@ import { openToolbox } from "../netfilter/toolbox.ts";
 import type { Netns } from "../netns/path.ts";
 import type { Chosen, Wanting } from "./backend.ts";
 import { type Call, sessionOf } from "./call.ts";
-import { removeSpots, type Spot } from "./clean.ts";
+import { cleaned, removeSpots, type Spot } from "./clean.ts";
 import { hiddenWarning, looksInto } from "./look.ts";
 
 /** What was done. */
@@ -126,8 +127,8 @@ async function redirectThrough(call: Call, work: Redirecting, chosen: Chosen): P
   const doubled = strays.filter(({ family }) => !unwanted.includes(family));
   try {
     const kept = await settle(call, work, { chosen, done, doubled });
-    const cleaned = await removeSpots(call, netns, stale);
-    return { ...kept, changed: [...new Set([...kept.changed, ...cleaned])] };
+    const gone = await removeSpots(call, netns, stale);
+    return { ...kept, changed: [...new Set([...kept.changed, ...gone])] };
   } catch (error) {
     work.tookBack?.(false);
     throw error;
@@ -176,9 +177,10 @@ async function settle(
   const [kept, gone] = stays ? [found, choice] : [choice, found];
   // The one that stays is complete before the other goes: no instant without redirect.
   if (stays) await converge(sessionOf(call, netns, kept), placed);
-  const cleaned = await removeOwn(sessionOf(call, netns, gone), wanted, ownChains);
+  const removal = await removeOwn(sessionOf(call, netns, gone), wanted, ownChains);
+  const cleared = cleaned(call, gone.backend, removal);
   call.log.info({ kept: kept.backend, cleaned: gone.backend }, "own chains were in both backends");
-  const changed = [...new Set([...written, ...cleaned])];
+  const changed = [...new Set([...written, ...cleared])];
   return { choice: kept, changed, created: [], left, presence };
 }
 
@@ -205,7 +207,7 @@ function holdsOwn(call: Call, outcome: Outcome): boolean {
   }
   const said = table.unverifiable;
   if (said !== undefined) call.log.warn({ backend, family, said }, hiddenWarning);
-  const rules = foreignRedirects(table);
+  const rules = fewOf(foreignRedirects(table).map((rule) => printable(rule)));
   if (rules.length > 0) call.log.warn({ backend, family, rules }, strangerWarning);
   return holdsAny(table, ownChains);
 }

@@ -1,5 +1,6 @@
 // Reads single annotations of a pod: whose value counts, whether it may be set at all, and what becomes of what cannot be
 // read. Their author is whoever may make a pod, so each is bounded, read in linear time, and quoted with care.
+import { printable } from "../cni/printable.ts";
 import {
   type Read,
   type ReadList,
@@ -9,7 +10,7 @@ import {
 } from "../redirect/list.ts";
 import { type ConfigKey, configPrefix, namespaceKeys } from "./linkerd.ts";
 import { isMarked, type PodFacts } from "./pod.ts";
-import { few, printable } from "./telling.ts";
+import { few } from "./telling.ts";
 
 /** One annotation that cannot be honoured. */
 export type Refusal = { readonly annotation: string; readonly problem: string };

@@ -1,6 +1,7 @@
 // From the words of the conf to the values of an intent. Strict: what cannot be read is an error that names the key and
 // the entry, never a dropped entry (linkerd-cni logs and drops, and a port is proxied that should not be). Only an empty
 // entry, a slip of a template that can mean nothing else, is passed over with a note.
+import { printable } from "../cni/printable.ts";
 import { type Cidr, mergeCidrs, readCidr } from "../redirect/cidr.ts";
 import type { NumberWord } from "../redirect/integer.ts";
 import type { Intent } from "../redirect/intent.ts";
@@ -9,7 +10,7 @@ import { readGroup, readUser } from "../redirect/owner.ts";
 import { mergePorts, type PortRange, readPort, readPorts } from "../redirect/port.ts";
 import { invalidConf, type LinkerdConf, type PluginConf, type SluiceConf } from "./conf.ts";
 import { readSeconds } from "./duration.ts";
-import { few, printable } from "./telling.ts";
+import { few } from "./telling.ts";
 
 /**
  * The intent of a pod that has nothing to say itself. `families` comes from its addresses.
@@ -45,7 +46,7 @@ export function apiServerPorts(conf: SluiceConf): PortRange[] {
 export function notesOfConf({ linkerd, sluice }: PluginConf): string[] {
   return [...linkerdLists(linkerd), ownPorts(sluice)].flatMap(({ key, empty, notes }) => {
     const dropped = empty === 0 ? [] : ["an empty entry is passed over"];
-    const told = [...dropped, ...notes.map(printable)];
+    const told = [...dropped, ...notes.map((text) => printable(text))];
     return told.length === 0 ? [] : [`${key}: ${few(told)}`];
   });
 }

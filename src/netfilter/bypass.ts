@@ -1,7 +1,7 @@
 // Finds what takes a pod's traffic away before nat sees it, in iptables' own tables raw and mangle. Pure. With such a rule
 // all of ours are in place, and nothing is redirected: what conntrack is kept from (raw) never comes to nat, and TPROXY
 // (mangle) hands the packet to a socket of its choice. native-bypass.ts does the same for chains of nft's own.
-import { content, targetOf, words } from "./rule.ts";
+import { readRule, targetOf } from "./rule.ts";
 import { matchesRedirected } from "./shadow.ts";
 import { type OwnChain, type RuleText, rulesOf, type Table } from "./table.ts";
 
@@ -24,10 +24,10 @@ function chainsFrom(table: Table, hook: string): string[] {
   return [...found];
 }
 
-// CT has other uses: helpers, zones.
-function takesAway(rule: RuleText): boolean {
-  const target = targetOf(rule);
-  if (target !== "CT") return target === "NOTRACK" || target === "TPROXY";
-  const parts = words(content(rule));
-  return parts.slice(parts.lastIndexOf("-j")).includes("--notrack");
+// CT has other uses: helpers, zones. What cannot be read may do anything.
+function takesAway(line: RuleText): boolean {
+  const rule = readRule(line);
+  if (rule === undefined) return true;
+  if (rule.target !== "CT") return rule.target === "NOTRACK" || rule.target === "TPROXY";
+  return rule.targetOptions.some(({ text }) => text === "--notrack");
 }

@@ -74,12 +74,6 @@ export class BatchError extends Error {
   }
 }
 
-/**
- * The text that fits into one argument (MAX_ARG_STRLEN, less a little). About 600 rules: a packet walks them one by one,
- * so who needs more needs another plan.
- */
-export const longestRestoreBytes = 128 * 1024 - 1;
-
 const legacyTableNames: Readonly<Record<Family, string>> = {
   ipv4: "/proc/self/net/ip_tables_names",
   ipv6: "/proc/self/net/ip6_tables_names",

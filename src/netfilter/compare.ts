@@ -1,5 +1,6 @@
 // Compares what we want with what is there, and names each difference. Text against text: our rules are spelt as
 // iptables-save prints them, so equal means equal. Comments do not count (see rule.content).
+import { printable } from "../cni/printable.ts";
 import { ownChains } from "../mesh/linkerd.ts";
 import { jumpsInto } from "./plan.ts";
 import { chainOf, content } from "./rule.ts";
@@ -74,12 +75,12 @@ export function compareOther(family: Family, table: Table, backend: Backend): Dr
   });
 }
 
-/** One line for a person: kind, place, the line expected and the line found. */
+/** One line for a person: kind, place, the line expected and the line found, which is cut where it is long. */
 export function renderDrift(drift: Drift): string {
   const { kind, family, table = "nat", chain, expected, found } = drift;
   const sides = [
     expected === "" ? "" : `expected ${expected}`,
-    found === "" ? "found nothing" : `found ${found}`,
+    found === "" ? "found nothing" : `found ${printable(found)}`,
   ];
   const place = chain === "" ? "" : ` ${chain}`;
   return `${kind} (${family} ${table}${place}): ${sides.filter((side) => side !== "").join("; ")}`;
@@ -138,11 +139,11 @@ function compareJump(own: OwnChain, table: Table): Difference[] {
 
 /** What is left of `rules` when each of `others` takes one equal rule away. */
 function without(rules: readonly RuleText[], others: readonly RuleText[]): RuleText[] {
-  const left = others.map(content);
+  const left = new Map<string, number>();
+  for (const other of others.map(content)) left.set(other, (left.get(other) ?? 0) + 1);
   return rules.filter((rule) => {
-    const at = left.indexOf(content(rule));
-    if (at === -1) return true;
-    left.splice(at, 1);
-    return false;
+    const count = left.get(content(rule)) ?? 0;
+    if (count > 0) left.set(content(rule), count - 1);
+    return count === 0;
   });
 }

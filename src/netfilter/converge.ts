@@ -2,7 +2,7 @@
 // Serves ADD and repair. Edge: works through the client.
 import { CniError, errorCode } from "../cni/error.ts";
 import { type BackendChoice, toolsFor } from "./choice.ts";
-import { BatchError, type Job, longestRestoreBytes, type Outcome } from "./client.ts";
+import { BatchError, type Job, type Outcome } from "./client.ts";
 import { readFailure } from "./failure.ts";
 import {
   isNeeded,
@@ -18,7 +18,7 @@ import { planRemoval, type Transaction } from "./plan.ts";
 import type { Presence } from "./presence.ts";
 import { advance, begin, isDone, isFresh, isRefused, type Progress } from "./progress.ts";
 import { gaveUp, rejected } from "./refusal.ts";
-import { renderRestore } from "./restore.ts";
+import { longestRestoreBytes, renderRestore } from "./restore.ts";
 import { parseSave, SaveSyntaxError } from "./save.ts";
 import {
   emptyTable,

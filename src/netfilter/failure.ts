@@ -1,5 +1,6 @@
 // Reads what a tool said when it failed: may it be tried again, and what should a person do? Pure.
 // Texts are those of iptables 1.4 to 1.8, both backends, under LC_ALL=C.
+import { ownChains } from "../mesh/linkerd.ts";
 
 export type FailureKind =
   /** Somebody else was at the table; the next try may do. */
@@ -146,9 +147,12 @@ function refusedLine(words: string, restore: string): string {
   return restore.split("\n")[Number(line) - 1] ?? "";
 }
 
-/** The chain that the tool names in its message; "" where it names none. */
+const namedChains = ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING", ...ownChains];
+
+/** The chain that the tool names in its message; "" where it names none, or one of somebody else's. */
 export function failedChain(stderr: string): string {
-  return /\b[Cc]hain '?([A-Z][\w-]*)/.exec(stderr)?.[1] ?? "";
+  const chain = /\b[Cc]hain '?([A-Z][A-Z_]{0,30})\b/.exec(stderr)?.[1] ?? "";
+  return namedChains.includes(chain) ? chain : "";
 }
 
 // Warnings come first and are not why it failed; nor do modprobe's complaint, or the line that nft puts ahead of the

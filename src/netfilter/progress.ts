@@ -1,10 +1,11 @@
 // One family on its way to its ruleset: what came of a try, and what to try next. Does nothing itself.
 import type { CniError } from "../cni/error.ts";
+import { printable } from "../cni/printable.ts";
 import { ownChains } from "../mesh/linkerd.ts";
 import type { Outcome } from "./client.ts";
 import { failedChain, readFailure, type ToolFailure } from "./failure.ts";
-import { plan, planFresh, type Transaction } from "./plan.ts";
-import { renderRestore } from "./restore.ts";
+import { fitting, jumpsInto, oddJumps, plan, planFresh, type Transaction } from "./plan.ts";
+import { longestRestoreBytes, renderRestore } from "./restore.ts";
 import { holdsAny, type Ruleset, type Table } from "./table.ts";
 
 /** So many times the same, with nobody else at the table: no further try will do. */
@@ -71,7 +72,7 @@ export function advance(progress: Progress, outcome: Outcome, table: Table | Err
     // Loaded, or met something of ours, but not seen: the next try only looks.
     progress.transaction = [];
   }
-  progress.failure = failureOf(outcome, table, fresh);
+  progress.failure = failureOf(outcome, table, fresh) ?? obstacleTo(progress, outcome, table);
   if (progress.failure === undefined) {
     // Loaded, and not there when we looked.
     progress.disturbed ||= outcome.restoreStatus === 0 && progress.transaction.length > 0;
@@ -86,7 +87,8 @@ export function advance(progress: Progress, outcome: Outcome, table: Table | Err
 // Where nothing of ours is, the text that refuses to meet anything of ours: what it makes is known to be of our making.
 function planFor(ruleset: Ruleset, table: Table): Transaction {
   const names = ruleset.chains.map(({ name }) => name);
-  return holdsAny(table, names) ? plan(ruleset, table) : planFresh(ruleset);
+  if (!holdsAny(table, names)) return planFresh(ruleset);
+  return fitting(plan(ruleset, table), longestRestoreBytes);
 }
 
 /** The text that refuses to meet anything of ours. */
@@ -100,7 +102,9 @@ function failureOf(outcome: Outcome, table: Table | Error, fresh: boolean): Fail
   const { restore, save } = outcome.job.tools;
   const where = { program: restoreStatus === 0 ? save : restore, chain: failedChain(stderr) };
   if (!(table instanceof Error) && table.unverifiable !== undefined) {
-    const hidden = { kind: "unsupported", said: table.unverifiable, advice: nativeAdvice } as const;
+    const said = table.unverifiable;
+    const advice = said.startsWith("its text ") ? hiddenAdvice : nativeAdvice;
+    const hidden = { kind: "unsupported", said, advice } as const;
     return { ...hidden, program: restore, chain: "", isUnverifiable: true };
   }
   if (saveStatus !== 0) return { ...readFailure(restoreStatus || saveStatus, stderr), ...where };
@@ -136,6 +140,33 @@ const outdatedAdvice = "another program is changing the rules; try again";
 
 const nativeAdvice =
   "rules written by nft itself stand in the nat table, so iptables cannot show it; remove them or use another table";
+
+const hiddenAdvice =
+  "whether all traffic would be redirected cannot be proven: somebody wrote rules in this pod's nat table; remove them";
+
+// Jumps into our chains that stand in the way of the ruleset, though nothing was refused.
+function obstacleTo(
+  { ruleset, transaction }: Progress,
+  { job }: Outcome,
+  table: Table | Error,
+): Failure | undefined {
+  if (table instanceof Error) return undefined;
+  const names = ruleset.chains.map(({ name }) => name);
+  const where = { program: job.tools.restore, chain: "" };
+  const [odd] = transaction.length > 0 ? [] : names.flatMap((name) => oddJumps(name, table));
+  if (odd !== undefined) {
+    const said = `a rule of someone else's leads into our chain: ${printable(odd)}`;
+    const advice = "it has words that we do not write; remove it by hand";
+    return { kind: "unsupported", said, advice, ...where, isUnverifiable: true };
+  }
+  if (!holdsAny(table, names) || plan(ruleset, table).length === transaction.length) {
+    return undefined;
+  }
+  const count = names.flatMap((name) => jumpsInto(name, table)).length;
+  const said = `${count} rules lead into our chains, more than can be taken out at once`;
+  const advice = "another program keeps adding them; remove them by hand";
+  return { kind: "transient", said, advice, ...where };
+}
 
 function ownNames(restore: string): string[] {
   return [...restore.matchAll(/^-N (\S+)$/gm)].map(([, name]) => name ?? "");

@@ -1,49 +1,157 @@
-// Takes own chains, and the jumps into them, out of a netns. Edge: works through the client.
+// Takes own chains, and the jumps into them, out of a netns; in steps where there are more jumps than fit into one load.
+// What counts is what is read back. Edge: works through the client.
 import { CniError, errorCode } from "../cni/error.ts";
+import { printable } from "../cni/printable.ts";
 import type { Outcome } from "./client.ts";
 import { readTable, restoreJob } from "./converge.ts";
 import { readFailure } from "./failure.ts";
 import type { Session } from "./left-out.ts";
-import { planRemoval } from "./plan.ts";
-import type { Family } from "./table.ts";
+import { fitting, holdersOf, planRemoval, type Transaction } from "./plan.ts";
+import { removeBlindly } from "./remove-blindly.ts";
+import { longestRestoreBytes } from "./restore.ts";
+import type { Family, Table } from "./table.ts";
 
 /** Tries before giving up on a table that others keep changing. */
 const triesMax = 4;
 
+/** What came of a removal. `left` and `husks` hold sentences; nothing of ours is there where both are empty. */
+export type Removal = {
+  /** The families that were written to. */
+  readonly written: readonly Family[];
+  /** What may still act on traffic, or is not known. */
+  readonly left: readonly string[];
+  /** Chains that cannot go because a rule of someone else's leads into them. They are empty, and let all traffic pass. */
+  readonly husks: readonly string[];
+};
+
+/** A family's table as it was read. */
+export type Seen = { readonly family: Family; readonly table: Table };
+
+/** One family on its way to nothing of ours. */
+type Removing = {
+  readonly family: Family;
+  table: Table;
+  transaction: Transaction;
+  written: boolean;
+};
+
 /**
- * Looks, then removes in one transaction a family. Chains that a foreign chain leads into stay behind, empty.
- * @returns the families that were written to.
+ * Looks, and removes what is there (see removeSeen).
  * @throws CniError 11 when a table could not be read or changed.
  */
 export async function removeOwn(
   session: Session,
   wanted: readonly Family[],
   chains: readonly string[],
-): Promise<Family[]> {
-  for (let tries = 1; ; tries++) {
-    const written = await removeOnce(session, wanted, chains);
-    const failed = written.find(({ restoreStatus }) => restoreStatus !== 0);
-    if (failed === undefined) return written.map(({ job }) => job.family);
-    if (tries === triesMax) throw notRemoved(failed, failed.restoreStatus);
-    await session.sleep(Math.random() * 100);
-  }
-}
-
-async function removeOnce(
-  session: Session,
-  wanted: readonly Family[],
-  chains: readonly string[],
-): Promise<Outcome[]> {
+): Promise<Removal> {
   const { client, place, choice, remainingMs } = session;
   const looks = wanted.map((family) => restoreJob(choice, family, []));
   const outcomes = await client(place, looks, remainingMs());
-  const jobs = outcomes.flatMap((outcome) => {
-    const table = readTable(outcome);
-    if (table instanceof Error) throw notRemoved(outcome, outcome.saveStatus);
-    const transaction = planRemoval(chains, table);
-    return transaction.length === 0 ? [] : [restoreJob(choice, outcome.job.family, transaction)];
+  const seen = outcomes.map((outcome) => ({
+    family: outcome.job.family,
+    table: tableIn(outcome),
+  }));
+  return await removeSeen(session, seen, chains);
+}
+
+/**
+ * Removes from tables that were read just now, each family in as few transactions as its jumps fit into. Success is what is
+ * read back; of a table that cannot be shown, what the kernel lets go of.
+ * @throws CniError 11 when a table could not be read or changed.
+ */
+export async function removeSeen(
+  session: Session,
+  seen: readonly Seen[],
+  chains: readonly string[],
+): Promise<Removal> {
+  const all = seen.map(({ family, table }): Removing => {
+    return { family, table, transaction: planFor(table, chains), written: false };
   });
-  return jobs.length === 0 ? [] : await client(place, jobs, remainingMs());
+  for (let tries = 0; all.some(isOpen); ) {
+    const failed = await removeOnce(session, all.filter(isOpen), chains);
+    if (failed === undefined) continue;
+    tries += 1;
+    if (tries === triesMax) throw notRemoved(failed, failed.restoreStatus);
+    await session.sleep(Math.random() * 100);
+  }
+  const rests: Rest[] = [];
+  for (const removing of all) rests.push(await restOf(session, removing, chains));
+  return {
+    written: all.filter(({ written }) => written).map(({ family }) => family),
+    left: rests.flatMap(({ left }) => left),
+    husks: rests.flatMap(({ husks }) => husks),
+  };
+}
+
+function planFor(table: Table, chains: readonly string[]): Transaction {
+  if (table.unverifiable !== undefined) return [];
+  return fitting(planRemoval(chains, table), longestRestoreBytes);
+}
+
+function isOpen({ transaction }: Removing): boolean {
+  return transaction.length > 0;
+}
+
+/** Loads one step of each, and plans the next from what is there then. Gives one that came to nothing. */
+async function removeOnce(
+  session: Session,
+  open: readonly Removing[],
+  chains: readonly string[],
+): Promise<Outcome | undefined> {
+  const { client, place, choice, remainingMs } = session;
+  const jobs = open.map(({ family, transaction }) => restoreJob(choice, family, transaction));
+  const outcomes = await client(place, jobs, remainingMs());
+  let failed: Outcome | undefined;
+  for (const [i, removing] of open.entries()) {
+    const outcome = outcomes[i];
+    if (outcome === undefined) continue;
+    const before = removing.table;
+    removing.table = tableIn(outcome);
+    removing.transaction = planFor(removing.table, chains);
+    removing.written ||= outcome.restoreStatus === 0;
+    // Loaded, and as much to do as before: somebody puts it back.
+    const isFruitless = isOpen(removing) && sizeOf(removing.table) >= sizeOf(before);
+    if (outcome.restoreStatus !== 0 || isFruitless) failed = outcome;
+  }
+  return failed;
+}
+
+function sizeOf({ chains }: Table): number {
+  return [...chains.values()].reduce((sum, rules) => sum + 1 + rules.length, 0);
+}
+
+type Rest = Pick<Removal, "left" | "husks">;
+
+async function restOf(
+  session: Session,
+  removing: Removing,
+  chains: readonly string[],
+): Promise<Rest> {
+  const { family, table } = removing;
+  if (table.unverifiable === undefined) return { left: [], husks: husksIn(removing, chains) };
+  const { left, husks } = await removeBlindly(session, { family, table }, chains);
+  removing.written ||= left.length < chains.length;
+  const why = `the ${family} nat table cannot be verified: ${printable(table.unverifiable)}`;
+  return {
+    left: left.map((chain) => `${chain} may be there, and ${why}`),
+    husks: husks.map((chain) => `${chain} is left, empty, and ${why}`),
+  };
+}
+
+function husksIn({ family, table }: Removing, chains: readonly string[]): string[] {
+  return chains
+    .filter((chain) => table.chains.has(chain))
+    .flatMap((chain) =>
+      holdersOf(chain, table, chains).map(
+        (rule) => `${chain} (${family}) is left, empty: ${printable(rule)} leads into it`,
+      ),
+    );
+}
+
+function tableIn(outcome: Outcome): Table {
+  const table = readTable(outcome);
+  if (table instanceof Error) throw notRemoved(outcome, outcome.saveStatus);
+  return table;
 }
 
 function notRemoved({ job, stderr }: Outcome, status: number): CniError {

@@ -1,7 +1,13 @@
 // Renders a transaction as the text that iptables-restore --noflush takes: one table, one COMMIT.
 import type { Step, Transaction } from "./plan.ts";
 
-/** The restore text of a transaction. */
+/**
+ * The text that fits into one argument (MAX_ARG_STRLEN, less a little). About 600 rules: a packet walks them one by one,
+ * so who needs more needs another plan.
+ */
+export const longestRestoreBytes = 128 * 1024 - 1;
+
+/** The restore text of a transaction: ASCII, for so are all words of ours. */
 export function renderRestore(transaction: Transaction): string {
   return ["*nat", ...transaction.map(renderStep), "COMMIT", ""].join("\n");
 }

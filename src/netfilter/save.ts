@@ -1,63 +1,151 @@
-// Parses one table out of iptables-save's output. Strict: a line that it does not know is an error, never dropped,
-// because a dropped line would turn "cannot read" into "is not there".
-import { chainOf } from "./rule.ts";
+// Parses one table out of iptables-save's output. Whoever may write rules in a pod's netns writes part of this text, and the
+// tool escapes no line break in it: a comment, or the name of an interface, may hold lines that look like ours. So a text
+// that is not exactly of the form that the tool prints is not read on: the table is then unverifiable, never "as meant".
+import { printable } from "../cni/printable.ts";
+import { hidingIn } from "./plainness.ts";
+import { chainOf, isPlain, readRule } from "./rule.ts";
 import type { RuleText, Table, TableName } from "./table.ts";
 
-/** The save's text is not what any iptables-save prints. `line` is the first line that does not fit. */
+/** The save's text is not what any iptables-save prints, and no pod's doing either. */
 export class SaveSyntaxError extends Error {
   constructor(problem: string, line: string) {
-    super(`iptables-save printed ${problem}: ${JSON.stringify(line)}`);
+    super(`iptables-save printed ${problem}: "${printable(line)}"`);
     this.name = "SaveSyntaxError";
   }
 }
 
+/** What is longer is not read: some 200,000 rules, which take the tools themselves seconds. */
+export const longestSaveChars = 16 * 1024 * 1024;
+
 /**
- * One table of a save. Other tables are read over. No section of it means that the table does not exist yet.
- * @throws SaveSyntaxError for an unknown line, a rule outside a declared chain, or a missing COMMIT.
+ * One table of a save. Other tables are read over, but they too must be of the form. No section of it means that the
+ * table does not exist yet. Of an unverifiable table `chains` holds what stood ahead of the line that is wrong.
+ * @throws SaveSyntaxError for a text that begins with something else, or ends within a table: the tool failed.
  */
 export function parseSave(text: string, name: TableName = "nat"): Table {
-  const chains = new Map<string, RuleText[]>();
-  const state = { name, table: "", unverifiable: "" };
-  for (const line of text.split("\n")) {
-    if (line.startsWith("#")) state.unverifiable ||= unverifiable(line, name);
-    else if (line !== "") takeLine(line, state, chains);
+  if (text.length > longestSaveChars) return { chains: new Map(), unverifiable: tooLong(text) };
+  const reading: Reading = { name, found: new Map(), seen: new Set(), unverifiable: "" };
+  for (const line of text.replace(/\n$/, "").split("\n")) {
+    const problem = takeLine(line, reading);
+    if (problem !== undefined && reading.seen.size === 0) throw new SaveSyntaxError(problem, line);
+    if (problem !== undefined) {
+      return { chains: reading.found, unverifiable: forged(problem, line) };
+    }
   }
-  if (state.table !== "") throw new SaveSyntaxError("no COMMIT for table", state.table);
-  return {
-    chains,
-    ...(state.unverifiable === "" ? {} : { unverifiable: state.unverifiable }),
-  };
+  if (reading.section !== undefined) {
+    throw new SaveSyntaxError("no COMMIT for table", reading.section.table);
+  }
+  const { found, unverifiable } = reading;
+  return { chains: found, ...(unverifiable === "" ? {} : { unverifiable }) };
 }
 
-type State = { readonly name: TableName; table: string };
+function tooLong(text: string): string {
+  return `its text is too long to be verified: ${text.length} characters, at most ${longestSaveChars}`;
+}
 
-function takeLine(line: string, state: State, chains: Map<string, RuleText[]>): void {
-  if (line.startsWith("*")) {
-    state.table = line.slice(1).trim();
-    return;
-  }
-  if (state.table === "") throw new SaveSyntaxError("a line outside of any table", line);
+function forged(problem: string, line: string): string {
+  return `its text cannot be trusted, for rules can be written so that they look like others: ${problem}: ${printable(line, 200)}`;
+}
+
+/** A table of the text, between its `*name` and its COMMIT. */
+type Section = {
+  readonly table: string;
+  readonly chains: Map<string, RuleText[]>;
+  /** The chains whose rules may still come: they come chain by chain, in the order in which they were declared. */
+  readonly order: string[];
+  at: number;
+  hasRules: boolean;
+};
+
+type Reading = {
+  readonly name: TableName;
+  found: Map<string, RuleText[]>;
+  readonly seen: Set<string>;
+  section?: Section | undefined;
+  unverifiable: string;
+};
+
+/** Takes a line in; gives what is wrong with it. */
+function takeLine(line: string, reading: Reading): string | undefined {
+  const { section } = reading;
+  if (section === undefined) return takeOutside(line, reading);
   if (line === "COMMIT") {
-    state.table = "";
-    return;
+    reading.section = undefined;
+    return undefined;
   }
-  if (state.table !== state.name) return;
-  const declared = /^:(\S+) \S+ \[\d+:\d+\]$/.exec(line)?.[1];
-  if (declared !== undefined) chains.set(declared, []);
-  else takeRule(line, chains);
+  if (line.startsWith(":")) return declare(line, section);
+  return takeRule(line, section, section.table === reading.name);
 }
 
-function takeRule(line: string, chains: Map<string, RuleText[]>): void {
-  const rules = chains.get(chainOf(line));
-  if (rules === undefined) throw new SaveSyntaxError("an unknown line", line);
+function takeOutside(line: string, reading: Reading): string | undefined {
+  if (line !== "" && !line.startsWith("#")) return openSection(line, reading);
+  reading.unverifiable ||= hiddenBy(line, reading.name);
+  return undefined;
+}
+
+function openSection(line: string, reading: Reading): string | undefined {
+  const table = /^\*([a-z]+)$/.exec(line)?.[1];
+  if (table === undefined) return "a line outside of any table";
+  if (reading.seen.has(table)) return "a table that was there already";
+  reading.seen.add(table);
+  const chains = new Map<string, RuleText[]>();
+  if (table === reading.name) reading.found = chains;
+  reading.section = { table, chains, order: [], at: 0, hasRules: false };
+  return undefined;
+}
+
+/**
+ * The kernel's own chains of nat, which alone have a policy. One that has none is a plain chain of that name, which nothing
+ * leads into: nft makes such.
+ */
+const builtinChains = ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"];
+
+/** What a jump to a chain of such a name could not be told from. */
+const verdicts = new Set([
+  "ACCEPT",
+  "DROP",
+  "QUEUE",
+  "RETURN",
+  "REDIRECT",
+  "DNAT",
+  "SNAT",
+  "MASQUERADE",
+  "NETMAP",
+]);
+
+function declare(line: string, section: Section): string | undefined {
+  const [, chain = "", policy = ""] = /^:([^ ]+) ([A-Z]+|-) \[\d+:\d+\]$/.exec(line) ?? [];
+  if (chain === "" || !isPlain(chain)) return "a chain of an odd name";
+  if (section.hasRules) return "a chain that is declared behind rules";
+  if (section.chains.has(chain)) return "a chain that was declared already";
+  const isOdd = section.table === "nat" && builtinChains.includes(chain) === (policy === "-");
+  if (isOdd) return "a policy where there is none, or none where there is";
+  if (verdicts.has(chain)) return "a chain that is named like a target";
+  section.chains.set(chain, []);
+  section.order.push(chain);
+  return undefined;
+}
+
+function takeRule(line: string, section: Section, counts: boolean): string | undefined {
+  const chain = chainOf(line);
+  const rules = section.chains.get(chain);
+  if (rules === undefined) return "an unknown line";
+  while (section.order[section.at] !== chain) {
+    section.at += 1;
+    if (section.at >= section.order.length) return "a rule out of its chain's turn";
+  }
+  const rule = readRule(line);
+  if (rule === undefined) return "a rule with odd words, or a quote that is left open";
+  section.hasRules = true;
   rules.push(line);
+  return counts ? hidingIn(rule, section.chains) : undefined;
 }
 
 // Rules or base chains of nft's own stand in the table, and the tool exits 0 all the same. Of the first kind it prints
 // nothing of the table, which without this line would look empty; of the second it prints the rest as if it were all:
 //   # Table `nat' is incompatible, use 'nft' tool.
 //   # Table `nat' contains incompatible base-chains, use 'nft' tool to list them.
-function unverifiable(comment: string, name: TableName): string {
-  const table = /^# Table .(\S+). (?:is|contains) incompatible\b/.exec(comment)?.[1];
-  return table === name ? comment.slice(1).trim() : "";
+function hiddenBy(remark: string, name: TableName): string {
+  const table = /^# Table .([^ ]+). (?:is|contains) incompatible\b/.exec(remark)?.[1];
+  return table === name ? printable(remark.slice(1).trim()) : "";
 }

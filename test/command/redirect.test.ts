@@ -2,7 +2,7 @@
 // other backend. It ends right, or with the whole error and nothing half-way.
 import { describe, expect, test } from "vitest";
 import type { Output } from "../../src/command/run.ts";
-import { longestRestoreBytes } from "../../src/netfilter/client.ts";
+import { longestRestoreBytes } from "../../src/netfilter/restore.ts";
 import { cni, conf, failed, loadState, own, saved, succeeded, withLinkerd } from "../fake/call.ts";
 import type { Event } from "../fake/iptables.ts";
 import { makeWorld, netnsPath, type World } from "../fake/world.ts";

@@ -82,7 +82,8 @@ const drifts: [when: string, found: Record<string, string[]>, told: Told[]][] = 
   ["the jump is doubled", { OUTPUT: [jump, taker, jump] }, [doubled(jump)]],
   ["the jump is doubled with a stamp", { OUTPUT: [jump, stamped] }, [doubled(stamped)]],
   ["the jump is odd", { OUTPUT: [odd] }, [noJump, extra(odd, "OUTPUT")]],
-  ["an odd jump is beside ours", { OUTPUT: [odd, jump] }, [extra(odd, "OUTPUT")]],
+  ["an odd jump is behind ours", { OUTPUT: [jump, odd] }, [extra(odd, "OUTPUT")]],
+  ["an odd jump is ahead of ours", { OUTPUT: [odd, jump] }, [extra(odd, "OUTPUT"), shadowed(odd)]],
   ["another hook jumps too", { INPUT: [stray] }, [extra(stray, "INPUT")]],
   ["a foreign rule takes the traffic", { OUTPUT: [taker, jump] }, [shadowed(taker)]],
   [
@@ -141,6 +142,25 @@ function damages({ chains }: Table): Table[] {
     ...fewer.map((rest) => ({ chains: new Map(rest) })),
   ];
 }
+
+test("compare() takes equal rules one for one, in tables of any length", {
+  timeout: 60_000,
+}, () => {
+  const many = Array.from({ length: 20_000 }, (_, i) => `-A OUT -p tcp -m tcp --dport ${i}`);
+  const large = { ...ruleset, chains: ruleset.chains.map((own) => ({ ...own, rules: many })) };
+  expect(compare(large, table({ ...right, OUT: many.toReversed() }))).toEqual([
+    { family: "ipv4", ...reordered(many[0] ?? "", many.at(-1) ?? "") },
+  ]);
+  expect(compare(ruleset, table({ ...right, OUT: [...right.OUT, ...many] }))).toHaveLength(20_000);
+});
+
+test("renderDrift() cuts what was found, and spells it out", () => {
+  const found = `-A OUT -m comment --comment "${"x".repeat(300)}\u202e"`;
+  const [head, tail] = [found.slice(0, 150), `${"x".repeat(93)}\\u202e"`];
+  expect(renderDrift({ family: "ipv4", ...extra(found) })).toBe(
+    `extra-rule (ipv4 nat OUT): found ${head} ... ${tail}`,
+  );
+});
 
 test("compareOther() names own chains and foreign redirects of the other backend", () => {
   const other = table({

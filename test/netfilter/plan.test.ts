@@ -5,6 +5,8 @@ import { ownChains } from "../../src/mesh/linkerd.ts";
 import { intentOfConf } from "../../src/mesh/values.ts";
 import { compare } from "../../src/netfilter/compare.ts";
 import {
+  fitting,
+  holdersOf,
   jumpsInto,
   plan,
   planFresh,
@@ -63,6 +65,7 @@ const remove = (rule: string) => ({ do: "delete", rule }) as const;
 const jump = "-A OUTPUT -j OUT";
 const insert = { do: "insert", rule: jump } as const;
 const [odd, goto, stray] = ["-A OUTPUT -p tcp -j OUT", "-A OUTPUT -g OUT", "-A INPUT -j OUT"];
+const unspelt = '-A OUTPUT -m string --string "x" --algo bm -j OUT';
 const taker = "-A OUTPUT -j ACCEPT";
 const remark = "-A OUT -p tcp -m comment --comment x";
 
@@ -77,6 +80,8 @@ const plans: [when: string, found: Record<string, string[]>, steps: Transaction]
   ["a jump is doubled", { OUTPUT: [jump, jump] }, [remove(jump), remove(jump), insert]],
   ["a jump is odd", { OUTPUT: [odd] }, [remove(odd), insert]],
   ["an odd jump is beside ours", { OUTPUT: [odd, jump] }, [remove(odd), remove(jump), insert]],
+  ["a jump that is not ours to spell comes after", { OUTPUT: [jump, unspelt] }, []],
+  ["a jump that is not ours to spell is alone", { OUTPUT: [unspelt] }, [insert]],
   ["a jump is a goto", { OUTPUT: [goto] }, [remove(goto), insert]],
   ["another hook jumps too", { INPUT: [stray] }, [remove(stray), remove(jump), insert]],
   ["a foreign rule takes the traffic", { OUTPUT: [taker, jump] }, [remove(jump), insert]],
@@ -122,6 +127,12 @@ const removals: [when: string, found: Record<string, string[]>, steps: Transacti
     [reset("OUT"), remove(jump)],
   ],
   [
+    "a jump that is not ours to spell leads into ours: it stays, empty",
+    { OUT: right.OUT, OUTPUT: [jump, unspelt] },
+    [reset("OUT"), remove(jump)],
+  ],
+  ["nothing is left but an empty chain that is held", { OUT: [], X: ["-A X -j OUT"] }, []],
+  [
     "own chains jump to each other",
     { IN: ["-A IN -j OUT"], OUT: [] },
     [reset("IN"), reset("OUT"), deletion("IN"), deletion("OUT")],
@@ -136,6 +147,44 @@ test("jumpsInto() gives jumps and gotos of all builtin chains, and of no other",
   const others = ["-A OUTPUT -j IN", "-A OUTPUT -j ACCEPT"];
   const found = { INPUT: [stray], OUTPUT: [goto, ...others, jump], X: ["-A X -j OUT"] };
   expect(jumpsInto("OUT", table(found))).toEqual([stray, goto, jump]);
+});
+
+const held: [when: string, found: Record<string, string[]>, rules: string[]][] = [
+  ["nothing leads into it", { OUTPUT: [taker], X: ["-A X -j IN"] }, []],
+  ["jumps of ours do", { OUTPUT: [jump, odd, goto], INPUT: [stray] }, []],
+  [
+    "others do",
+    { OUTPUT: [jump, unspelt], X: ["-A X -g OUT", "-A X -j A"] },
+    [unspelt, "-A X -g OUT"],
+  ],
+];
+
+test.each(held)("holdersOf() gives what keeps a chain from going when %s", (_, found, rules) => {
+  expect(holdersOf("OUT", table(found), ["IN", "OUT"])).toEqual(rules);
+});
+
+test("fitting() leaves deletions for the next transaction, and with them the chains", () => {
+  const found = table({ ...right, OUTPUT: Array.from({ length: 5 }, () => jump) });
+  const removal = planRemoval(["IN", "OUT"], found);
+  const bytes = (some: Transaction) => renderRestore(some).length;
+  expect(fitting(removal, bytes(removal))).toEqual(removal);
+  const resets = [reset("IN"), reset("OUT")];
+  const first = remove("-A PREROUTING -j IN");
+  expect(fitting(removal, bytes(removal) - 1)).toEqual([
+    ...resets,
+    first,
+    ...Array.from({ length: 5 }, () => remove(jump)),
+  ]);
+  const three = [...resets, first, remove(jump), remove(jump)];
+  expect(fitting(removal, bytes(three))).toEqual(three);
+  expect(fitting(removal, bytes(three) + jump.length)).toEqual(three);
+});
+
+test("fitting() keeps what is to be there, whatever the number of jumps", () => {
+  const repair = plan(ruleset, table({ ...right, OUT: [], OUTPUT: [jump, jump, jump] }));
+  const [rules, jumps] = [repair.slice(0, 3), repair.slice(3)];
+  const two = [...rules, jumps[0], jumps[1], insert].filter((step) => step !== undefined);
+  expect(fitting(repair, renderRestore(two).length)).toEqual(two);
 });
 
 function applied(transaction: Transaction, nat: Nat, tool: Tool): Nat {
@@ -201,9 +250,7 @@ test.each(stateNames)(
         referred ? [":PROXY_INIT_REDIRECT - [0:0]"] : [],
       );
       expect(foreignLines(printNat(left, tool))).toEqual(foreignLines(printNat(found, tool)));
-      expect(planRemoval(ownChains, tableIn(left, tool))).toEqual(
-        referred ? [reset(ownChains[0] ?? "")] : [],
-      );
+      expect(planRemoval(ownChains, tableIn(left, tool))).toEqual([]);
     }
   },
 );

@@ -7,11 +7,15 @@ const chains: Table = {
   chains: new Map([
     ["OUTPUT", []],
     ["EMPTY", []],
-    ["COUNTS", ["-A COUNTS -p tcp", "-A COUNTS -j LOG"]],
+    ["MARKS", ["-A MARKS -p udp", "-A MARKS -j LOG"]],
+    ["COUNTS", ["-A COUNTS -p tcp"]],
+    ["ULOG", ["-A ULOG -j ACCEPT"]],
+    ["NFLOG", []],
+    ["GOES_ON", ["-A GOES_ON -g EMPTY", "-A GOES_ON -g GOES_BACK"]],
     ["GOES_BACK", ["-A GOES_BACK -p tcp -j RETURN"]],
     ["TAKES", ["-A TAKES -p udp -j ACCEPT", "-A TAKES -p tcp -j DNAT --to-destination 10.0.0.1"]],
     ["TAKES_UDP", ["-A TAKES_UDP -p udp -j DNAT --to-destination 10.0.0.1"]],
-    ["DEEP", ["-A DEEP -j COUNTS", "-A DEEP -j TAKES"]],
+    ["DEEP", ["-A DEEP -j MARKS", "-A DEEP -j TAKES"]],
     ["LOOP", ["-A LOOP -j LOOP_TOO"]],
     ["LOOP_TOO", ["-A LOOP_TOO -j LOOP"]],
   ]),
@@ -31,6 +35,45 @@ const takers = [
   "-A OUTPUT -g TAKES",
   "-A OUTPUT -j DEEP",
   '-A OUTPUT -m comment --comment "-p udp" -j ACCEPT',
+  // The policy takes what comes to the end of a chain that was gone to.
+  "-A OUTPUT -g EMPTY",
+  "-A OUTPUT -g GOES_BACK",
+  "-A OUTPUT -p tcp -g MARKS",
+  // Values that look like options.
+  '-A OUTPUT -m string ! --string "-p" --algo bm -j ACCEPT',
+  '-A OUTPUT -m string --string "x" --algo bm -m comment --comment -o -j ACCEPT',
+  '-A OUTPUT -m comment --comment "-o" -m comment --comment lo -j ACCEPT',
+  "-A OUTPUT -m recent --set --name -p --mask 255.255.255.255 --rsource -j ACCEPT",
+  "-A OUTPUT -m recent --set --name x -p udp -j ACCEPT",
+  "-A OUTPUT -j LOG --log-prefix -j -j ACCEPT",
+  // What an inverted interface is followed by may be part of its name.
+  "-A OUTPUT ! -o a -p udp -j ACCEPT",
+  "-A OUTPUT ! -o a -j EMPTY",
+  // Chains that are named like targets.
+  "-A OUTPUT -j ULOG",
+  // nft's own verdict maps are printed so.
+  "-A OUTPUT -p tcp",
+  "-A OUTPUT",
+  "-A OUTPUT -m limit --limit 1/sec",
+  "-A OUTPUT -p tcp -j TRACE",
+  "-A OUTPUT -j COUNTS",
+  // Not, or not only, loopback.
+  "-A OUTPUT -d 127.0.0.0/7 -j ACCEPT",
+  "-A OUTPUT -d 127.0.0.0/127.0.0.0 -j ACCEPT",
+  "-A OUTPUT -d 127.0.0.0/0 -j ACCEPT",
+  "-A OUTPUT -d ::1/64 -j ACCEPT",
+  "-A OUTPUT ! -d ::1/128 -j ACCEPT",
+  "-A OUTPUT -s 127.0.0.1/32 -j ACCEPT",
+  "-A OUTPUT -o lo+ -j ACCEPT",
+  "-A OUTPUT -p 6 -j ACCEPT",
+  "-A OUTPUT -p all -j ACCEPT",
+  // No rule of iptables'.
+  "-A OUTPUT -p udp -j ACCEPT -j ACCEPT",
+  '-A OUTPUT -m comment --comment "x',
+  "-A OUTPUT -o lo -o eth0 -j ACCEPT",
+  "-A OUTPUT -p udp -p tcp -j ACCEPT",
+  "-A OUTPUT -o -p -j ACCEPT",
+  "-A OUTPUT\u00a0-p udp -j ACCEPT",
 ];
 
 test.each(takers)("shadowing() finds the rule when it is %s", (rule) => {
@@ -38,7 +81,7 @@ test.each(takers)("shadowing() finds the rule when it is %s", (rule) => {
 });
 
 const harmless = [
-  "-A OUTPUT -p tcp",
+  "-A OUTPUT -p udp",
   "-A OUTPUT -j LOG --log-prefix x",
   "-A OUTPUT -j MARK --set-xmark 0x1/0xffffffff",
   "-A OUTPUT -p udp -j ACCEPT",
@@ -50,8 +93,13 @@ const harmless = [
   "-A OUTPUT -d 127.0.0.0/8 -j RETURN",
   "-A OUTPUT -d ::1/128 -j RETURN",
   "-A OUTPUT -j EMPTY",
-  "-A OUTPUT -j COUNTS",
+  "-A OUTPUT -j MARKS",
+  "-A OUTPUT -j NFLOG",
+  "-A OUTPUT -j GOES_ON",
   "-A OUTPUT -j GOES_BACK",
+  "-A OUTPUT ! -p 6 -j ACCEPT",
+  "-A OUTPUT -f -p udp -j ACCEPT",
+  "-A OUTPUT -d 127.0.0.1/255.255.255.0 -o lo -j ACCEPT",
   "-A OUTPUT -j TAKES_UDP",
   "-A OUTPUT -d 127.0.0.11/32 -j TAKES",
   "-A OUTPUT -j LOOP",
@@ -59,6 +107,28 @@ const harmless = [
 
 test.each(harmless)("shadowing() passes over the rule when it is %s", (rule) => {
   expect(shadowing(chains, [rule])).toBe(undefined);
+});
+
+// Three jumps in each of so many chains: 3^40 ways through them.
+test("shadowing() walks each chain once", () => {
+  const names = Array.from({ length: 40 }, (_, i) => `C${i}`);
+  const jumps = (name: string, i: number) =>
+    Array.from({ length: 3 }, () => `-A ${name} -j C${i + 1}`);
+  const fan = (end: string): Table => {
+    const all = names.map((name, i) => [name, jumps(name, i)] as const);
+    return { chains: new Map([...all, ["C40", [end]] as const]) };
+  };
+  const ahead = names.map((name) => `-A OUTPUT -j ${name}`);
+  expect(shadowing(fan("-A C40 -p udp -j ACCEPT"), ahead)).toBe(undefined);
+  expect(shadowing(fan("-A C40 -j ACCEPT"), ahead)).toBe("-A OUTPUT -j C0");
+});
+
+test("shadowing() walks chains that are thousands deep", () => {
+  const deep = Array.from({ length: 30_000 }, (_, i) => {
+    return [`D${i}`, [`-A D${i} -j ${i === 29_999 ? "DROP" : `D${i + 1}`}`]] as const;
+  });
+  const table: Table = { chains: new Map(deep) };
+  expect(shadowing(table, ["-A OUTPUT -j D0"])).toBe("-A OUTPUT -j D0");
 });
 
 test("shadowing() gives the first that takes the traffic", () => {

@@ -121,8 +121,10 @@ test("compareSight() looks into so many chains of nft's own, and says how many m
 
 /** A table with builtin chains PREROUTING and OUTPUT, and one more. */
 const tableWith = (name: "raw" | "mangle", ...rules: string[]): Table => {
-  const declared = ["PREROUTING", "OUTPUT", "MINE"].map((chain) => `:${chain} - [0:0]`);
-  return parseSave([`*${name}`, ...declared, ...rules, "COMMIT", ""].join("\n"), name);
+  const names = ["PREROUTING", "OUTPUT", "MINE"];
+  const declared = names.map((chain) => `:${chain} - [0:0]`);
+  const inTurn = names.flatMap((chain) => rules.filter((rule) => rule.startsWith(`-A ${chain} `)));
+  return parseSave([`*${name}`, ...declared, ...inTurn, "COMMIT", ""].join("\n"), name);
 };
 
 const taken: [table: "raw" | "mangle", place: string, rules: string[]][] = [

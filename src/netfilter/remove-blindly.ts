@@ -1,0 +1,64 @@
+// Takes own chains out of a table that cannot be shown, or whose text cannot be trusted. Each load either works or changes
+// nothing, and the kernel lets go of a chain only when nothing leads into it: so its answer is the proof that the text is
+// not. Edge: works through the client.
+import { restoreJob } from "./converge.ts";
+import type { Session } from "./left-out.ts";
+import { fitting, planRemoval, type Step, type Transaction } from "./plan.ts";
+import { longestRestoreBytes } from "./restore.ts";
+import type { Family, Table } from "./table.ts";
+
+/** A family's table, as far as it was shown. */
+export type Unseen = { readonly family: Family; readonly table: Table };
+
+/** Chains that may still be there: full for all we know, or empty. */
+export type Kept = { readonly left: readonly string[]; readonly husks: readonly string[] };
+
+/** Removes what the kernel lets go of, and empties the rest, which lets all traffic pass. */
+export async function removeBlindly(
+  session: Session,
+  { family, table }: Unseen,
+  chains: readonly string[],
+): Promise<Kept> {
+  if (await isFreeOf(session, family, chains)) return { left: [], husks: [] };
+  const load = (transaction: Transaction) => loads(session, family, transaction);
+  // As if what was shown were true: it mostly is, ahead of the line that is wrong.
+  const shown = fitting(planRemoval(chains, table), longestRestoreBytes);
+  const gone = (await load(shown)) ? shown.flatMap(deletedBy) : [];
+  const [left, husks]: [string[], string[]] = [[], []];
+  for (const chain of chains.filter((name) => !gone.includes(name))) {
+    // Makes it where it is not, which the second takes back.
+    const isEmpty = await load([{ do: "reset-chain", chain }]);
+    const isGone = isEmpty && (await load([{ do: "delete-chain", chain }]));
+    if (!isGone) (isEmpty ? husks : left).push(chain);
+  }
+  return { left, husks };
+}
+
+/**
+ * True when none of these chains is there, whatever the table's text says: a load that makes them, and takes them back in
+ * the same breath, is refused by the first that is. It changes nothing either way.
+ */
+export async function isFreeOf(
+  session: Session,
+  family: Family,
+  chains: readonly string[],
+): Promise<boolean> {
+  const made = chains.map((chain): Step => ({ do: "create-chain", chain }));
+  const taken = chains.map((chain): Step => ({ do: "delete-chain", chain }));
+  return await loads(session, family, [...made, ...taken]);
+}
+
+function deletedBy(step: Step): string[] {
+  return step.do === "delete-chain" ? [step.chain] : [];
+}
+
+async function loads(
+  { client, place, choice, remainingMs }: Session,
+  family: Family,
+  transaction: Transaction,
+): Promise<boolean> {
+  if (transaction.length === 0) return false;
+  const job = restoreJob(choice, family, transaction);
+  const outcomes = await client(place, [job], remainingMs());
+  return outcomes.every(({ restoreStatus }) => restoreStatus === 0);
+}
