@@ -153,7 +153,7 @@ describe("the executable", () => {
   test("holds nothing of the machine that built it", () => {
     const text = readFileSync(executable);
     const own = readFileSync(join(root, `node_modules/node-linux-${process.arch}/bin/node`));
-    const traces = [root, "dist/.build-", hostname(), ...environmentValues()];
+    const traces = [root, "dist/.build-", ...environmentValues()];
     expect(traces.filter((trace) => text.includes(trace) && !own.includes(trace))).toEqual([]);
   });
 });
@@ -161,9 +161,7 @@ describe("the executable", () => {
 describe("the bundle", () => {
   test("holds nothing of the machine that built it", () => {
     const text = readFileSync(bundle, "utf8");
-    expect([root, hostname(), ...environmentValues()].filter((it) => text.includes(it))).toEqual(
-      [],
-    );
+    expect([root, ...environmentValues()].filter((it) => text.includes(it))).toEqual([]);
   });
 
   test("is the same text wherever it is built", async ({ dir }) => {
@@ -192,12 +190,12 @@ describe("the bundle", () => {
   });
 });
 
-// Short ones may be in any text, and PATH's parts are in ours.
+// Short ones may be in any text (a machine may be called "vm"), and PATH's parts are in ours.
 function environmentValues(): string[] {
   const values = Object.entries(process.env).flatMap(([name, value = ""]) =>
     name === "PATH" ? [] : [value],
   );
-  return values.filter((value) => value.length >= 8 && !/^[\d.]+$/.test(value));
+  return [hostname(), ...values].filter((value) => value.length >= 8 && !/^[\d.]+$/.test(value));
 }
 
 /** Builds the bundle in a copy of the project, and gives its text. */
