@@ -68,7 +68,7 @@ async function runAll(real: Deps): Promise<void> {
     const outcome = await run({ env: environment(command), readStdin: () => conf }, deps);
     if (outcome.exitCode !== 0) throw new Error(`warming up ${command} failed: ${outcome.stdout}`);
     writeAll(nowhere, outcome.stdout);
-    readStdin({ mostBytes: 1, remainingMs: () => 1 });
+    await readStdin({ mostBytes: 1, remainingMs: () => 1 });
   }
   closeSync(nowhere);
   // Not the API client, nor the YAML it reads, which are beside the snapshot: an ADD that does not ask pays nothing.

@@ -1,8 +1,8 @@
 // JSON from outside: conf, records, the API's answers. Read with a bound on its depth, so that whatever walks through the value
 // afterwards (a schema, a comparison, JSON.stringify) may do so by recursion.
 
-/** Deeper than this nothing is that anybody means: a conf has some 6 levels, a pod of the API some 12. */
-export const deepestLevel = 100;
+/** Far deeper than anything that is meant (a conf has some 6 levels, a pod of the API 12), and as far from the stack's end. */
+export const deepestLevel = 2_500;
 
 /**
  * The value of a JSON text.

@@ -25,7 +25,7 @@ import { status } from "./status.ts";
 
 export type Input = {
   readonly env: Environment;
-  readonly readStdin: (limits: StdinLimits) => string;
+  readonly readStdin: (limits: StdinLimits) => string | Promise<string>;
 };
 export type Output = {
   readonly exitCode: number;
@@ -81,7 +81,7 @@ async function serve(input: Input, deps: Deps, state: State): Promise<string> {
   const { command, containerId, ifName } = request;
   state.fields = () => ({ command, containerId, ifName, pod: podOf(request) });
   state.lenient = command === "DEL";
-  const network = parseNetworkConf(readInput(input, deps, state));
+  const network = parseNetworkConf(await readInput(input, deps, state));
   if (supportedVersions.includes(network.cniVersion)) state.cniVersion = network.cniVersion;
   const flow = flows.get(command);
   if (flow === undefined) {
@@ -111,14 +111,15 @@ function warnOfProblems({ confProblems, log }: Call): void {
 }
 
 /** Of stdin. The largest results of ordinary plugins, with hundreds of addresses and routes, stay far below. */
-const mostBytes = 1024 * 1024;
+const mostBytes = 1_310_720;
 
 /** For stdin, since how long the whole call may take is in it: as long as it may where nothing else is said. */
 const stdinMs = 20_000;
 
-function readInput({ readStdin }: Input, { clock }: Deps, { began }: State): string {
+async function readInput({ readStdin }: Input, { clock }: Deps, { began }: State): Promise<string> {
+  const remainingMs = () => began + stdinMs - clock.monotonicMs();
   try {
-    return readStdin({ mostBytes, remainingMs: () => began + stdinMs - clock.monotonicMs() });
+    return await readStdin({ mostBytes, remainingMs });
   } catch (cause) {
     if (cause instanceof CniError) throw cause;
     const problem = cause instanceof Error ? cause.message : String(cause);

@@ -59,7 +59,7 @@ const refused: [when: string, stdin: string, error: Thrown][] = [
   [
     "prevResult is nested 6,000 deep",
     `{"name":"n","prevResult":${"[".repeat(6_000)}${"]".repeat(6_000)}}`,
-    undecodable("the JSON is nested to more than 100 levels"),
+    undecodable("the JSON is nested to more than 2500 levels"),
   ],
   ["there is nothing", "", undecodable("Unexpected end of JSON input")],
 ];

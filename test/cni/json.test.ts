@@ -3,9 +3,9 @@ import { deepestLevel, parseJson } from "../../src/cni/json.ts";
 
 const lists = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
 const objects = (levels: number) => `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`;
-const tooDeep = "the JSON is nested to more than 100 levels";
+const tooDeep = "the JSON is nested to more than 2500 levels";
 
-test.each(['{"a":[1,"[[[",null,{}],"b":false}', "[]", "1", "null", lists(100), objects(100)])(
+test.each(['{"a":[1,"[[[",null,{}],"b":false}', "[]", "1", "null", lists(2_500), objects(2_500)])(
   "parseJson() gives the value of %j",
   (text) => {
     expect(parseJson(text)).toEqual(JSON.parse(text));

@@ -59,7 +59,7 @@ async function addByBundle(pod: Attachment, wish: ConfWish): Promise<string> {
 /** Those of Node's modules that an ADD of the executable took from beside the snapshot, by how they came to be compiled. */
 async function addByExecutable(pod: Attachment, wish: ConfWish) {
   const stderr = await add(pod, wish, {
-    argv: [executable],
+    argv: [copyThatListens(pod.dir)],
     env: { NODE_DEBUG_NATIVE: "CODE_CACHE" },
   });
   const named = (pattern: RegExp) =>
@@ -70,6 +70,19 @@ async function addByExecutable(pod: Attachment, wish: ConfWish) {
     compiled: named(/^Compiling (\S+) without code cache/gm),
   };
 }
+
+// No variable reaches the Node in the executable, since the file begins with something else (build/entry.ts): in a copy, it
+// begins where the pinned Node does.
+function copyThatListens(dir: string): string {
+  const file = join(dir, "sluice");
+  const bytes = readFileSync(executable);
+  readFileSync(node).copy(bytes, entryAt, entryAt, entryAt + 8);
+  writeFileSync(file, bytes, { mode: 0o755 });
+  return file;
+}
+
+/** Where an ELF file says at which address it begins. */
+const entryAt = 0x18;
 
 const adds: [what: string, wish: ConfWish, rules: number, loaded: string][] = [
   ["the runtime's annotations, of a meshed pod", { annotations: injected() }, 7, "false"],

@@ -150,13 +150,6 @@ const provocations: readonly Provocation[] = [
     msg: 'pod emoji/web has annotations that cannot be honoured: config.linkerd.io/skip-inbound-ports: "x-y" is not a range of ports (1-65535, lower end first)',
     details: "correct or remove them",
   },
-  {
-    code: 999,
-    name: "something happens that nobody thought of",
-    stdin: `{"cniVersion":"1.1.0","name":"lab","linkerd":${"[".repeat(60_000)}${"]".repeat(60_000)}}`,
-    msg: "internal error for this call: Maximum call stack size exceeded",
-    details: "this is a fault of sluice; please report it with the log",
-  },
 ];
 
 test.concurrent.for(provocations)(

@@ -3,7 +3,16 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
 import { makeFakePath } from "./fake-path.ts";
-import { forms, linesOf, linkerd, type Program, prevResult, type Scene, test } from "./scene.ts";
+import {
+  failure,
+  forms,
+  linesOf,
+  linkerd,
+  type Program,
+  prevResult,
+  type Scene,
+  test,
+} from "./scene.ts";
 
 /** Programs that say what they should not, on both streams, before they do their work. */
 const noisy = ["timeout", "nsenter", "unshare", "iptables-nft-restore"];
@@ -93,6 +102,22 @@ test.for(bothered)("the bundle does its work when Node %s", async ([, options, e
     // What Node says of its own start comes before any of the bundle.
     if (env["NODE_DEBUG"] === undefined) linesOf(answer.stderr);
   }
+});
+
+test("the bundle says code 999 when something is thrown that nobody thought of", async ({
+  scene,
+}) => {
+  const file = join(scene.dir, "hook.cjs");
+  writeFileSync(file, 'process.nextTick(() => { throw new Error("odd"); });');
+  const [first, ...rest] = forms.bundle;
+  const program: Program = [first, "--require", file, ...rest];
+  const { exitCode, stdout, stderr } = await scene.call("ADD", scene.conf(), { program });
+  const details = "this is a fault of sluice; please report it with the log";
+  const error = failure(999, "internal error for this call: odd", details);
+  expect([exitCode, stdout]).toEqual([1, error]);
+  expect(linesOf(stderr)).toMatchObject([
+    { level: "error", err: { message: "odd" }, msg: "an error outside of the command" },
+  ]);
 });
 
 type Row = readonly [verb: string, stdin: object | string, stdout: RegExp];
