@@ -5,6 +5,7 @@ import { CniError, errorCode } from "../cni/error.ts";
 import { redact } from "../log.ts";
 import { few } from "../mesh/telling.ts";
 import { problemsOfConf } from "../mesh/values.ts";
+import { BatchError } from "../netfilter/client.ts";
 import { wantedFamilies } from "../redirect/intent.ts";
 import { chooseFor } from "./backend.ts";
 import type { Call, Told } from "./call.ts";
@@ -79,12 +80,14 @@ async function look(call: Call, looking: Looking): Promise<Answer> {
   const warnings = [...valueProblems, ...(await problemOf(() => readKubeconfig(call)))];
   const problems = [...hurdles];
   let tried: Tried | undefined;
+  let isOfTheMoment = false;
   if (problems.length === 0) {
-    problems.push(
-      ...(await problemOf(async () => {
-        tried = await prove(call, before);
-      })),
-    );
+    try {
+      tried = await prove(call, before);
+    } catch (error) {
+      problems.push(inFew(error));
+      isOfTheMoment = isShortage(error);
+    }
   }
   const answer: Answer = {
     circumstances,
@@ -93,8 +96,9 @@ async function look(call: Call, looking: Looking): Promise<Answer> {
     problems,
     warnings: [...warnings, ...(tried === undefined ? [] : warningsOf(tried))],
   };
-  // Where the state directory is the problem, nothing can be kept in it.
-  if (hurdles.length === 0) call.store.keepKnowledge(withAnswer(call.store.knowledge(), answer));
+  // Where the state directory is the problem, nothing can be kept in it; and a shortage may be over when STATUS comes again.
+  if (hurdles.length === 0 && !isOfTheMoment)
+    call.store.keepKnowledge(withAnswer(call.store.knowledge(), answer));
   return answer;
 }
 
@@ -131,13 +135,25 @@ async function problemOf(work: () => void | Promise<void>): Promise<string[]> {
     await work();
     return [];
   } catch (error) {
-    return [redact(inWords(error)).slice(0, 2_000)];
+    return [inFew(error)];
   }
+}
+
+function inFew(error: unknown): string {
+  return redact(inWords(error)).slice(0, 2_000);
+}
+
+// Nothing could be started. Not so a tool that takes too long: each time, it would take STATUS' whole time again.
+function isShortage(error: unknown): boolean {
+  return error instanceof BatchError && error.isPassing && error.advice !== "";
 }
 
 function inWords(error: unknown): string {
   if (error instanceof CniError && error.details !== "") {
     return `${error.message} (${error.details})`;
+  }
+  if (error instanceof BatchError && error.advice !== "") {
+    return `${error.message} (${error.advice})`;
   }
   return error instanceof Error ? error.message : String(error);
 }

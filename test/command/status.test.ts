@@ -54,6 +54,17 @@ test.each(missing)("STATUS says so when %s", async (_, prepare, problem) => {
   expect(await cni(world, "STATUS", onlyIpv4)).toEqual(cannot(problem));
 });
 
+test("STATUS asks anew at once when a process could not be started", async () => {
+  const world = makeWorld();
+  world.execFaults.push({ exitCode: undefined, startError: "spawnSync /sbin/timeout EAGAIN" });
+  const short =
+    "processes, memory or descriptors are short: see pids.max and memory.max of the runtime's cgroup, and the node's limits; try again";
+  expect(await cni(world, "STATUS", onlyIpv4)).toEqual(
+    cannot(`a process could not be started: spawnSync /sbin/timeout EAGAIN (${short})`),
+  );
+  expect(await cni(world, "STATUS", onlyIpv4)).toEqual(succeeded(""));
+});
+
 test("STATUS finds the other backend where the hinted one refuses, as ADD does", async () => {
   const world = makeWorld();
   world.iptables.mangle.set("host iptables-nft", ["KUBE-IPTABLES-HINT"]);
