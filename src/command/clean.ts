@@ -2,7 +2,6 @@
 // by reading. Serves DEL; ADD asks it whether anything is there when it fails.
 import { CniError, errorCode } from "../cni/error.ts";
 import { fewOf } from "../cni/printable.ts";
-import { ownChains } from "../mesh/linkerd.ts";
 import { equip, toolsFor } from "../netfilter/choice.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/client.ts";
 import { readTable } from "../netfilter/converge.ts";
@@ -12,6 +11,7 @@ import { isFreeOf } from "../netfilter/remove-blindly.ts";
 import { type Backend, backends, type Family, families, holdsAny } from "../netfilter/table.ts";
 import { openToolbox } from "../netfilter/toolbox.ts";
 import type { Netns } from "../netns/path.ts";
+import { own } from "../redirect/ruleset.ts";
 import { type Call, sessionOf, subjectOf } from "./call.ts";
 import { looksInto } from "./look.ts";
 
@@ -42,7 +42,7 @@ export async function removeSpots(
     if (here.length === 0) continue;
     const decided = { backend, reason: "own chains are there" };
     const choice = await equip(openToolbox(call.deps), decided, here);
-    const removal = await removeOwn(sessionOf(call, netns, choice), here, ownChains);
+    const removal = await removeOwn(sessionOf(call, netns, choice), here, own);
     changed.push(...cleaned(call, backend, removal));
   }
   return families.filter((family) => changed.includes(family));
@@ -89,7 +89,7 @@ export async function findOwn(call: Call, netns: Netns, written: Written): Promi
 
 async function isFree(call: Call, netns: Netns, { backend, family }: Spot): Promise<boolean> {
   const choice = await equip(openToolbox(call.deps), { backend, reason: "it is asked" }, [family]);
-  return await isFreeOf(sessionOf(call, netns, choice), family, ownChains);
+  return await isFreeOf(sessionOf(call, netns, choice), family, own.chains);
 }
 
 // Undefined where the text does not tell, so that the kernel must.
@@ -103,7 +103,7 @@ function holdsOwn(outcome: Outcome, written: Written): boolean | undefined {
     if (kind === "unsupported" && !isRecorded) return false;
     throw unseen(outcome, table.message);
   }
-  if (holdsAny(table, ownChains)) return true;
+  if (holdsAny(table, own.chains)) return true;
   return table.unverifiable === undefined ? false : undefined;
 }
 

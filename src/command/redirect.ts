@@ -3,7 +3,6 @@
 import { isProven, withProof } from "../attachment/knowledge.ts";
 import { CniError } from "../cni/error.ts";
 import { fewOf, printable } from "../cni/printable.ts";
-import { ownChains } from "../mesh/linkerd.ts";
 import { type BackendChoice, equip } from "../netfilter/choice.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/client.ts";
 import { type Converged, converge, readTable } from "../netfilter/converge.ts";
@@ -24,6 +23,7 @@ import {
 } from "../netfilter/table.ts";
 import { openToolbox } from "../netfilter/toolbox.ts";
 import type { Netns } from "../netns/path.ts";
+import { own } from "../redirect/ruleset.ts";
 import type { Chosen, Wanting } from "./backend.ts";
 import { type Call, sessionOf } from "./call.ts";
 import { cleaned, removeSpots, type Spot } from "./clean.ts";
@@ -177,7 +177,7 @@ async function settle(
   const [kept, gone] = stays ? [found, choice] : [choice, found];
   // The one that stays is complete before the other goes: no instant without redirect.
   if (stays) await converge(sessionOf(call, netns, kept), placed);
-  const removal = await removeOwn(sessionOf(call, netns, gone), wanted, ownChains);
+  const removal = await removeOwn(sessionOf(call, netns, gone), wanted, own);
   const cleared = cleaned(call, gone.backend, removal);
   call.log.info({ kept: kept.backend, cleaned: gone.backend }, "own chains were in both backends");
   const changed = [...new Set([...written, ...cleared])];
@@ -209,7 +209,7 @@ function holdsOwn(call: Call, outcome: Outcome): boolean {
   if (said !== undefined) call.log.warn({ backend, family, said }, hiddenWarning);
   const rules = fewOf(foreignRedirects(table).map((rule) => printable(rule)));
   if (rules.length > 0) call.log.warn({ backend, family, rules }, strangerWarning);
-  return holdsAny(table, ownChains);
+  return holdsAny(table, own.chains);
 }
 
 const strangerWarning =

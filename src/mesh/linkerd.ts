@@ -9,6 +9,12 @@ export const outboundChain = "PROXY_INIT_OUTPUT";
 /** All own chains, in the order in which they are written. */
 export const ownChains: readonly string[] = [inboundChain, outboundChain];
 
+/** The jumps into them as linkerd-init and linkerd-cni spell them. */
+export const linkerdJumps: readonly string[] = [
+  `-A PREROUTING -m comment --comment "proxy-init/install-proxy-init-prerouting" -j ${inboundChain}`,
+  `-A OUTPUT -m comment --comment "proxy-init/install-proxy-init-output" -j ${outboundChain}`,
+];
+
 /** The proxy, as container or (native sidecar) as init container. */
 export const proxyContainer = "linkerd-proxy";
 

@@ -5,33 +5,38 @@ import { restoreJob } from "./converge.ts";
 import type { Session } from "./left-out.ts";
 import { fitting, planRemoval, type Step, type Transaction } from "./plan.ts";
 import { longestRestoreBytes } from "./restore.ts";
-import type { Family, Table } from "./table.ts";
+import type { Family, Own, Table } from "./table.ts";
 
 /** A family's table, as far as it was shown. */
 export type Unseen = { readonly family: Family; readonly table: Table };
 
-/** Chains that may still be there: full for all we know, or empty. */
-export type Kept = { readonly left: readonly string[]; readonly husks: readonly string[] };
+/** A chain that may still be there: empty, which lets all traffic pass, or full for all we know. */
+export type Kept = { readonly chain: string; readonly isEmpty: boolean };
 
-/** Removes what the kernel lets go of, and empties the rest, which lets all traffic pass. */
+/** So many equal jumps are taken out: nobody has more but on purpose. */
+const jumpsMax = 8;
+
+/** Empties the chains, and removes what the kernel lets go of. */
 export async function removeBlindly(
   session: Session,
   { family, table }: Unseen,
-  chains: readonly string[],
-): Promise<Kept> {
-  if (await isFreeOf(session, family, chains)) return { left: [], husks: [] };
+  { chains, jumps }: Own,
+): Promise<Kept[]> {
+  if (await isFreeOf(session, family, chains)) return [];
   const load = (transaction: Transaction) => loads(session, family, transaction);
   // As if what was shown were true: it mostly is, ahead of the line that is wrong.
   const shown = fitting(planRemoval(chains, table), longestRestoreBytes);
   const gone = (await load(shown)) ? shown.flatMap(deletedBy) : [];
-  const [left, husks]: [string[], string[]] = [[], []];
+  const kept: Kept[] = [];
   for (const chain of chains.filter((name) => !gone.includes(name))) {
-    // Makes it where it is not, which the second takes back.
+    // Makes it where it is not, which the last step takes back.
     const isEmpty = await load([{ do: "reset-chain", chain }]);
-    const isGone = isEmpty && (await load([{ do: "delete-chain", chain }]));
-    if (!isGone) (isEmpty ? husks : left).push(chain);
+    for (const rule of jumps.filter((jump) => jump.endsWith(` -j ${chain}`))) {
+      for (let count = 0; count < jumpsMax && (await load([{ do: "delete", rule }])); ) count += 1;
+    }
+    if (!(isEmpty && (await load([{ do: "delete-chain", chain }])))) kept.push({ chain, isEmpty });
   }
-  return { left, husks };
+  return kept;
 }
 
 /**

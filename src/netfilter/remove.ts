@@ -9,7 +9,7 @@ import type { Session } from "./left-out.ts";
 import { fitting, holdersOf, planRemoval, type Transaction } from "./plan.ts";
 import { removeBlindly } from "./remove-blindly.ts";
 import { longestRestoreBytes } from "./restore.ts";
-import type { Family, Table } from "./table.ts";
+import type { Family, Own, Table } from "./table.ts";
 
 /** Tries before giving up on a table that others keep changing. */
 const triesMax = 4;
@@ -42,7 +42,7 @@ type Removing = {
 export async function removeOwn(
   session: Session,
   wanted: readonly Family[],
-  chains: readonly string[],
+  own: Own,
 ): Promise<Removal> {
   const { client, place, choice, remainingMs } = session;
   const looks = wanted.map((family) => restoreJob(choice, family, []));
@@ -51,7 +51,7 @@ export async function removeOwn(
     family: outcome.job.family,
     table: tableIn(outcome),
   }));
-  return await removeSeen(session, seen, chains);
+  return await removeSeen(session, seen, own);
 }
 
 /**
@@ -62,8 +62,9 @@ export async function removeOwn(
 export async function removeSeen(
   session: Session,
   seen: readonly Seen[],
-  chains: readonly string[],
+  own: Own,
 ): Promise<Removal> {
+  const { chains } = own;
   const all = seen.map(({ family, table }): Removing => {
     return { family, table, transaction: planFor(table, chains), written: false };
   });
@@ -75,7 +76,7 @@ export async function removeSeen(
     await session.sleep(Math.random() * 100);
   }
   const rests: Rest[] = [];
-  for (const removing of all) rests.push(await restOf(session, removing, chains));
+  for (const removing of all) rests.push(await restOf(session, removing, own));
   return {
     written: all.filter(({ written }) => written).map(({ family }) => family),
     left: rests.flatMap(({ left }) => left),
@@ -122,20 +123,16 @@ function sizeOf({ chains }: Table): number {
 
 type Rest = Pick<Removal, "left" | "husks">;
 
-async function restOf(
-  session: Session,
-  removing: Removing,
-  chains: readonly string[],
-): Promise<Rest> {
+async function restOf(session: Session, removing: Removing, own: Own): Promise<Rest> {
   const { family, table } = removing;
-  if (table.unverifiable === undefined) return { left: [], husks: husksIn(removing, chains) };
-  const { left, husks } = await removeBlindly(session, { family, table }, chains);
-  removing.written ||= left.length < chains.length;
+  if (table.unverifiable === undefined) return { left: [], husks: husksIn(removing, own.chains) };
+  const kept = await removeBlindly(session, { family, table }, own);
+  removing.written ||= kept.length < own.chains.length;
   const why = `the ${family} nat table cannot be verified: ${printable(table.unverifiable)}`;
-  return {
-    left: left.map((chain) => `${chain} may be there, and ${why}`),
-    husks: husks.map((chain) => `${chain} is left, empty, and ${why}`),
-  };
+  const left = kept.map(({ chain, isEmpty }) => {
+    return isEmpty ? `${chain} is left, empty, and ${why}` : `${chain} may be there, and ${why}`;
+  });
+  return { left, husks: [] };
 }
 
 function husksIn({ family, table }: Removing, chains: readonly string[]): string[] {

@@ -72,13 +72,18 @@ function viewOf({ native }: Sight): NativeView {
 
 const earlier: readonly TableName[] = ["raw", "mangle"];
 
-// A table that is not shown is looked at in nft's view, where there is one: its chains are not in shownIn() then.
+// A table that is not shown is looked at in nft's view, where there is one: its chains are not in shownIn() then. A save of
+// which nothing can be read is told by its nat table.
 function compareEarlierIn({ backend, tables }: Save, ruleset: Ruleset, sight: Sight): Drift[] {
+  if (tables.nat instanceof Error) return [];
   const isSeen = backend === "nft" && viewOf(sight) !== nothing;
   return earlier.flatMap((name) => {
     const table = tables[name];
-    if (table instanceof Error) return [];
-    return isSeen && table.unverifiable !== undefined ? [] : compareEarlier(ruleset, name, table);
+    const isShown = !(table instanceof Error) && table.unverifiable === undefined;
+    if (!isShown && isSeen) return [];
+    return table instanceof Error
+      ? [hidden(ruleset.family, table.message, name)]
+      : compareEarlier(ruleset, name, table);
   });
 }
 

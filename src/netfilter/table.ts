@@ -29,6 +29,9 @@ export type OwnChain = {
   readonly rules: readonly RuleText[];
 };
 
+/** What is ours whatever a table shows: the names of chains, and jumps into them as they are spelt. */
+export type Own = { readonly chains: readonly string[]; readonly jumps: readonly RuleText[] };
+
 /** The desired state of one family's nat table, as far as it is ours. */
 export type Ruleset = { readonly family: Family; readonly chains: readonly OwnChain[] };
 

@@ -5,10 +5,20 @@
 //   OUTPUT     -> PROXY_INIT_OUTPUT:   the proxy itself, loopback, excluded ports, then to its outbound port
 //
 // Values in a rule are integers and canonical subnets only; comments are constants. Nothing a user wrote gets here.
-import { inboundChain, outboundChain } from "../mesh/linkerd.ts";
-import type { Family, OwnChain, Ruleset, RuleText } from "../netfilter/table.ts";
+import { inboundChain, linkerdJumps, outboundChain, ownChains } from "../mesh/linkerd.ts";
+import type { Family, Own, OwnChain, Ruleset, RuleText } from "../netfilter/table.ts";
 import type { Intent } from "./intent.ts";
 import { type PortRange, packPorts } from "./port.ts";
+
+// All traffic, not only TCP, as linkerd's own jumps: the chains' rules choose.
+const inboundJump = `-A PREROUTING ${comment("inbound")} -j ${inboundChain}`;
+const outboundJump = `-A OUTPUT ${comment("outbound")} -j ${outboundChain}`;
+
+/** What is taken out where rules are, whoever wrote them: Linkerd's own tools use the same chains. */
+export const own: Own = {
+  chains: ownChains,
+  jumps: [inboundJump, outboundJump, ...linkerdJumps],
+};
 
 /** The desired nat table of one family. */
 export function buildRuleset(intent: Intent, family: Family): Ruleset {
@@ -25,8 +35,7 @@ function inbound(intent: Intent, family: Family): OwnChain {
   return {
     name: inboundChain,
     hook: "PREROUTING",
-    // All traffic, not only TCP, as linkerd's own jump: the chain's rules choose.
-    jump: `-A PREROUTING ${comment("inbound")} -j ${inboundChain}`,
+    jump: inboundJump,
     rules: [
       // The proxy's admin and control ports, and what users exclude, reach their listener directly. Without: metrics
       // and tap are asked of the proxy as if they were the application's (linkerd2#13976).
@@ -62,7 +71,7 @@ function outbound(intent: Intent): OwnChain {
   return {
     name: outboundChain,
     hook: "OUTPUT",
-    jump: `-A OUTPUT ${comment("outbound")} -j ${outboundChain}`,
+    jump: outboundJump,
     rules: [
       // The proxy's own connections leave the pod. First of all: without, or behind the redirect, they come back to
       // the proxy for ever.
