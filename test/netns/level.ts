@@ -1,5 +1,5 @@
 // What all tests of this level share: a test with an attachment of its own, in a netns of its own, and calls about it.
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execaSync } from "execa";
@@ -23,6 +23,8 @@ export type Attachment = {
   readonly callInside: Attachment["call"];
   /** The names of the records that are kept. */
   readonly records: () => string[];
+  /** The attachment's record as JSON; undefined when there is none. */
+  readonly record: () => Readonly<Record<string, unknown>> | undefined;
 };
 
 /**
@@ -58,6 +60,11 @@ export const test = base
       callInside: (command, conf, env = {}) =>
         callInside(netns, { ...environment, COMMAND: command, ...env }, inState(conf, stateDir)),
       records: () => filesIn(join(stateDir, "attachments")),
+      record: () => {
+        const [name] = filesIn(join(stateDir, "attachments"));
+        if (name === undefined) return undefined;
+        return JSON.parse(readFileSync(join(stateDir, "attachments", name), "utf8"));
+      },
     };
   });
 

@@ -43,6 +43,8 @@ export type Connection = {
 export type Wire = {
   /** Makes the connection and gives what the listener said: which side it is on, and on which port it was reached. */
   readonly connect: (connection: Connection, family: Family) => string;
+  /** The same to whatever address the client is told, which may name a link: `fe80::1%eth0`. */
+  readonly connectTo: (from: Connection["from"], address: string, port: number) => string;
 };
 
 /** A test that is given an attachment whose netns is the pod's side of a wire. */
@@ -61,6 +63,10 @@ export const test = level.extend(
         const { side, uid, gid } = clients[from];
         const target = `/dev/${over}/${addresses[to][family]}/${port}`;
         return ask(sides[side].path, [uid, gid], target);
+      },
+      connectTo: (from, address, port) => {
+        const { side, uid, gid } = clients[from];
+        return ask(sides[side].path, [uid, gid], `/dev/tcp/${address}/${port}`);
       },
     };
   },

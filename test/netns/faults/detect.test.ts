@@ -34,7 +34,10 @@ test.concurrent.for(single)(
     const reason = `the kubelet's hint chains are in ${backend}`;
     const decision = { backend, reason, provisional: false };
     expect(detections(answer)).toStrictEqual([{ level: "info", ...decision, msg: detected }]);
-    expect(node.stateFile("backend.json")).toMatchObject({ decision, proven: [backend] });
+    expect(node.stateFile("backend.json")).toMatchObject({
+      decision,
+      proven: [{ backend, family: "ipv4" }],
+    });
     expect(recordOf(node)).toMatchObject({ backend, backendReason: reason });
     expect([kernelState(node.host), legacyTables(node.host)]).toStrictEqual(before);
     expect(ownLines(save({ netns: node.pod, backend, family: "ipv4" }))).toStrictEqual(complete);
