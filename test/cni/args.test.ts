@@ -1,6 +1,6 @@
 // CNI_ARGS as the runtimes write it.
 import { expect, test } from "vitest";
-import { parseArgs, podName, podUid } from "../../src/cni/args.ts";
+import { isNamed, parseArgs, podName, podUid } from "../../src/cni/args.ts";
 
 const containerd =
   "IgnoreUnknown=1;K8S_POD_NAMESPACE=emoji;K8S_POD_NAME=web;K8S_POD_INFRA_CONTAINER_ID=c0ffee;K8S_POD_UID=u1";
@@ -35,4 +35,14 @@ test.each([
   ["K8S_POD_NAME=web", ""],
 ])("podUid() of %j is %j", (args, uid) => {
   expect(podUid(parseArgs(args))).toBe(uid);
+});
+
+test("isNamed() wants the whole name", () => {
+  const named = (namespace: string, name: string) => isNamed({ namespace, name });
+  expect([named("", ""), named("a", ""), named("", "b"), named("a", "b")]).toEqual([
+    false,
+    false,
+    false,
+    true,
+  ]);
 });

@@ -1,6 +1,6 @@
 // Members of a JSON object, byte for byte.
 import { expect, test } from "vitest";
-import { rawMember } from "../../src/cni/raw-json.ts";
+import { rawMember, rawMembers } from "../../src/cni/raw-json.ts";
 
 const found: [when: string, json: string, text: string | undefined][] = [
   ["it is an object", '{"a":{"b":[1,{"c":2}]},"d":1}', '{"b":[1,{"c":2}]}'],
@@ -30,4 +30,15 @@ test.each(found)("rawMember() gives the member's text when %s", (_, json, text) 
 test("rawMember() gives the member's text when it is as large as a result can be", () => {
   const text = JSON.stringify({ long: "\\".repeat(300_000), deep: "[".repeat(1_000) });
   expect(rawMember(`{"a":${text},"b":1}`, "a")).toBe(text);
+});
+
+test("rawMembers() gives all members in order, with keys as they are meant and as they are written", () => {
+  const json = ' { "b" : [1, {"c":2}] ,"\\u0061":1e400,"":"x,}","b":null}';
+  expect(rawMembers(json)).toEqual([
+    { key: "b", keyText: '"b"', text: '[1, {"c":2}]' },
+    { key: "a", keyText: '"\\u0061"', text: "1e400" },
+    { key: "", keyText: '""', text: '"x,}"' },
+    { key: "b", keyText: '"b"', text: "null" },
+  ]);
+  expect(rawMembers("{}")).toEqual([]);
 });

@@ -4,7 +4,9 @@ import {
   type Annotations,
   type Container,
   isControlPlane,
+  isMarked,
   oddities,
+  originOf,
   type PodSpec,
   proxyOf,
   skipReason,
@@ -98,4 +100,27 @@ const odd: [when: string, change: Partial<PodSpec>, sentences: string[]][] = [
 
 test.each(odd)("oddities() says what will surprise when %s", (_, change, sentences) => {
   expect(oddities({ ...meshed, ...change }, 2102)).toEqual(sentences);
+});
+
+test("isMarked() goes by the injector's annotation", () => {
+  const key = "linkerd.io/proxy-version";
+  expect([{}, { [key]: "" }, { [key]: "edge" }].map(isMarked)).toEqual([false, false, true]);
+});
+
+const by = "linkerd.io/created-by";
+const inject = "linkerd.io/inject";
+const origins: [annotations: Annotations, origin: ReturnType<typeof originOf>][] = [
+  [{}, "unknown"],
+  [{ [by]: "linkerd/helm edge-26.7.1" }, "installed"],
+  [{ [by]: "linkerd/cli dev-undefined" }, "installed"],
+  [{ [by]: "linkerd/helm", [inject]: "disabled" }, "installed"],
+  [{ [by]: "linkerd/proxy-injector edge-26.7.1" }, "injected"],
+  [{ [by]: "linkerd/cli stable-2.9", [inject]: "enabled" }, "injected"],
+  [{ [inject]: "ingress" }, "injected"],
+  [{ [by]: "linkerd/helmet" }, "unknown"],
+  [{ [by]: "somebody" }, "unknown"],
+];
+
+test.each(origins)("originOf() tells what made a pod with %j: %s", (annotations, origin) => {
+  expect(originOf(annotations)).toBe(origin);
 });
