@@ -177,7 +177,7 @@ export const confRows: readonly Row[] = [
     top: { kubernetes: { kubeconfig: "/nonexistent/kubeconfig" } },
     gives: {
       error: [
-        103,
+        11,
         "kubeconfig /nonexistent/kubeconfig: cannot be read: ENOENT: no such file or directory, open '/nonexistent/kubeconfig'",
         "the pod cannot be read without it; see that the node agent runs and has written it",
       ],
