@@ -5,6 +5,7 @@ import {
   closeSync,
   constants,
   fstatSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -142,6 +143,34 @@ function writeNew(path: string, text: string): void {
 function temporaryName(): string {
   const moment = process.hrtime.bigint().toString(36);
   return `.${process.pid}-${moment}${Math.random().toString(36).slice(2, 8)}.tmp`;
+}
+
+/**
+ * Removes a file where its text is as expected. It is moved aside first, so that the file which is judged is the one that
+ * goes; another is put back, unless there is a newer one by then.
+ * @returns whether no file is there.
+ */
+export function removeFileIf(path: string, isExpected: (text: string) => boolean): boolean {
+  const aside = join(dirname(path), temporaryName());
+  try {
+    renameSync(path, aside);
+  } catch (error) {
+    if (isAbsence(error)) return true;
+    throw error;
+  }
+  const isGoing = isExpected(readOwn(aside) ?? "");
+  if (!isGoing) putBack(aside, path);
+  rmSync(aside, { force: true });
+  return isGoing;
+}
+
+// By a link, which does not take the place of another file.
+function putBack(aside: string, path: string): void {
+  try {
+    linkSync(aside, path);
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error;
+  }
 }
 
 /** Ours, with the process that wrote it; 0.1.0's of backend.json named it as well, and those of records did not. */

@@ -1,6 +1,7 @@
 // What was found out about the node's backends since it booted, so that it need not be found out for each pod. Pure: shape
 // and text of <state-dir>/backend.json.
 import * as z from "zod/mini";
+import { parseJson } from "../cni/json.ts";
 import { type Backend, backends, type Family, families } from "../netfilter/table.ts";
 
 const decisionSchema = z.object({
@@ -89,7 +90,7 @@ export function renderKnowledge(known: Knowledge, bootId: string): string {
 export function parseKnowledge(text: string, bootId: string): Knowledge {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     // Cut short by a full disk: found out anew.
     return noKnowledge;

@@ -1,6 +1,7 @@
 // The record of one attachment: what was intended for it, where, and through which backend. Pure: shape, name, text.
 // CHECK compares with it, DEL cleans by it, GC goes through all of them.
 import * as z from "zod/mini";
+import { parseJson } from "../cni/json.ts";
 import { backends, families } from "../netfilter/table.ts";
 import { intentSchema } from "../redirect/intent.ts";
 
@@ -112,7 +113,7 @@ export function renderRecord(record: AttachmentRecord): string {
 export function parseRecord(text: string): AttachmentRecord | undefined {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     // A file that is no JSON is no record; whoever asked goes on as without one.
     return undefined;

@@ -2,12 +2,14 @@
 // On tmpfs by default: after a reboot there are no netns, so there is nothing to remove.
 import { lstatSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { CniError, errorCode } from "../cni/error.ts";
 import {
   isAbsence,
   largestFileBytes,
   makeDirectory,
   readOwn,
+  removeFileIf,
   replaceFile,
   requireOwnDirectory,
   requireWritable,
@@ -43,6 +45,11 @@ export type Store = {
   readonly write: (record: AttachmentRecord) => void;
   /** Forgets the attachment; nothing to forget is fine. */
   readonly remove: (key: AttachmentKey) => void;
+  /**
+   * Forgets it where this is still its record: not where an ADD beside us has written another.
+   * @returns whether it is forgotten.
+   */
+  readonly removeThis: (record: AttachmentRecord) => boolean;
   /** All attachments that have a record, also one that cannot be read. */
   readonly entries: () => Entry[];
   /** The records of a container's attachments, by their files' names. Those that cannot be read are left out. */
@@ -83,6 +90,10 @@ export function openStore(stateDir: string): Store {
       // The second is what 0.1.0 left when it was killed.
       for (const file of [fileOf(key), join(directory, `.${recordName(key)}.tmp`)])
         removeFile(file);
+    },
+    removeThis: (record) => {
+      const isThis = (text: string) => isDeepStrictEqual(parseRecord(text), record);
+      return !isThere() || removeFileIf(fileOf(record), isThis);
     },
     entries: () => names().flatMap((name) => entryOf(directory, name)),
     ofContainer: (containerId) =>

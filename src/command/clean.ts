@@ -6,17 +6,25 @@ import { equip, toolsFor } from "../netfilter/choice.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/client.ts";
 import { readTable } from "../netfilter/converge.ts";
 import { readFailure } from "../netfilter/failure.ts";
-import { type Removal, removeOwn } from "../netfilter/remove.ts";
+import type { Session } from "../netfilter/left-out.ts";
+import { type Removal, removeOwn, removeSeen } from "../netfilter/remove.ts";
 import { isFreeOf } from "../netfilter/remove-blindly.ts";
-import { type Backend, backends, type Family, families, holdsAny } from "../netfilter/table.ts";
+import {
+  type Backend,
+  backends,
+  type Family,
+  families,
+  holdsAny,
+  type Table,
+} from "../netfilter/table.ts";
 import { openToolbox } from "../netfilter/toolbox.ts";
 import type { Netns } from "../netns/path.ts";
 import { own } from "../redirect/ruleset.ts";
 import { type Call, sessionOf, subjectOf } from "./call.ts";
 import { looksInto } from "./look.ts";
 
-/** Where rules of ours are, or must be looked for. */
-export type Spot = Pick<Job, "backend" | "family">;
+/** Where rules of ours are, or must be looked for; with the table, where it was read just now. */
+export type Spot = Pick<Job, "backend" | "family"> & { readonly table?: Table };
 
 /** Where an attachment's rules were put: there the tools must be, and must answer. */
 export type Written = { readonly backend: Backend; readonly families: readonly Family[] };
@@ -38,14 +46,25 @@ export async function removeSpots(
 ): Promise<Family[]> {
   const changed: Family[] = [];
   for (const backend of backends) {
-    const here = spots.filter((spot) => spot.backend === backend).map(({ family }) => family);
+    const here = spots.filter((spot) => spot.backend === backend);
     if (here.length === 0) continue;
     const decided = { backend, reason: "own chains are there" };
-    const choice = await equip(openToolbox(call.deps), decided, here);
-    const removal = await removeOwn(sessionOf(call, netns, choice), here, own);
+    const wanted = here.map(({ family }) => family);
+    const choice = await equip(openToolbox(call.deps), decided, wanted);
+    const removal = await remove(sessionOf(call, netns, choice), here);
     changed.push(...cleaned(call, backend, removal));
   }
   return families.filter((family) => changed.includes(family));
+}
+
+// What was seen need not be looked at again.
+function remove(session: Session, spots: readonly Spot[]): Promise<Removal> {
+  const seen = spots.flatMap(({ family, table }) =>
+    table === undefined ? [] : [{ family, table }],
+  );
+  if (seen.length === spots.length) return removeSeen(session, seen, own);
+  const wanted = spots.map(({ family }) => family);
+  return removeOwn(session, wanted, own);
 }
 
 /**
@@ -81,13 +100,24 @@ export async function findOwn(call: Call, netns: Netns, written: Written): Promi
   for (const outcome of outcomes) {
     const holds = holdsOwn(outcome, written);
     if (holds === true || (holds === undefined && !(await isFree(call, netns, outcome.job)))) {
-      spots.push(outcome.job);
+      spots.push(spotOf(outcome));
     }
   }
   return spots;
 }
 
-async function isFree(call: Call, netns: Netns, { backend, family }: Spot): Promise<boolean> {
+/** The spot that an outcome shows. */
+export function spotOf(outcome: Outcome): Spot {
+  const { backend, family } = outcome.job;
+  const table = readTable(outcome);
+  return table instanceof Error ? { backend, family } : { backend, family, table };
+}
+
+async function isFree(
+  call: Call,
+  netns: Netns,
+  { backend, family }: Pick<Job, "backend" | "family">,
+): Promise<boolean> {
   const choice = await equip(openToolbox(call.deps), { backend, reason: "it is asked" }, [family]);
   return await isFreeOf(sessionOf(call, netns, choice), family, own.chains);
 }

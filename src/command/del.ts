@@ -14,11 +14,16 @@ import { isNoNetns, named, withNetns } from "./netns.ts";
  */
 export async function del(call: Call, told: Told): Promise<string> {
   const record = readRecord(call);
-  if (record === undefined || (await isLeftClean(call, record, told))) {
-    call.store.remove(keyOf(call));
-  }
+  if (record === undefined) call.store.remove(keyOf(call));
+  else if (await isLeftClean(call, record, told)) forget(call, record);
   call.store.sweep();
   return "";
+}
+
+// An ADD that ran beside us may have written rules since, and its record.
+function forget({ store, log }: Call, record: AttachmentRecord): void {
+  if (store.removeThis(record)) return;
+  log.warn({}, "another ADD has written a record meanwhile, which is kept");
 }
 
 // One that is not ours, or no file, tells nothing, and goes.

@@ -26,7 +26,7 @@ import type { Netns } from "../netns/path.ts";
 import { own } from "../redirect/ruleset.ts";
 import type { Chosen, Wanting } from "./backend.ts";
 import { type Call, sessionOf } from "./call.ts";
-import { cleaned, removeSpots, type Spot } from "./clean.ts";
+import { cleaned, removeSpots, type Spot, spotOf } from "./clean.ts";
 import { hiddenWarning, looksInto } from "./look.ts";
 
 /** What was done. */
@@ -122,7 +122,7 @@ async function redirectThrough(call: Call, work: Redirecting, chosen: Chosen): P
   tellNss(call, done.unmasked === true);
   const placed = placedOf(work, done).map(({ family }) => family);
   remember(call, chosen.choice.backend, placed);
-  const strays = done.looked.filter((outcome) => holdsOwn(call, outcome)).map(({ job }) => job);
+  const strays = done.looked.filter((outcome) => holdsOwn(call, outcome)).map(spotOf);
   const stale = strays.filter(({ family }) => unwanted.includes(family));
   const doubled = strays.filter(({ family }) => !unwanted.includes(family));
   try {

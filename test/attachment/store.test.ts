@@ -88,6 +88,20 @@ test("remove() forgets the record, and what a killed writer left of it", () => {
   expect(readdirSync(directory())).toEqual([]);
 });
 
+test("removeThis() forgets the record that was read, and none that was written since", () => {
+  const store = openStore(stateDir);
+  expect(store.removeThis(someRecord)).toBe(true);
+  store.write(someRecord);
+  const read = store.read(key);
+  store.write({ ...someRecord, state: "applied" });
+  expect(read === undefined || store.removeThis(read)).toBe(false);
+  expect(store.read(key)?.state).toBe("applied");
+  expect(readdirSync(directory())).toEqual(["net,c0ffee,eth0.json"]);
+  const now = store.read(key);
+  expect(now === undefined || store.removeThis(now)).toBe(true);
+  expect(readdirSync(directory())).toEqual([]);
+});
+
 test("remove() takes a path that cannot be for nothing to forget", () => {
   writeFileSync(stateDir, "");
   openStore(stateDir).remove(key);

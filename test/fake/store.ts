@@ -24,6 +24,11 @@ export function makeMemoryStore(): MemoryStore {
     remove: (key) => {
       records.delete(recordName(key));
     },
+    removeThis: (record) => {
+      const isThis = records.get(recordName(record)) === record;
+      if (isThis) records.delete(recordName(record));
+      return isThis || !records.has(recordName(record));
+    },
     entries: () =>
       [...records.values()].map(({ network, containerId, ifName }): Entry => {
         return { key: { network, containerId, ifName }, writtenMs: store.writtenMs };
