@@ -6,13 +6,13 @@ import type { BackendChoice } from "../netfilter/choice.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/client.ts";
 import type { Drift } from "../netfilter/compare.ts";
 import { isUndecodable, readTable, restoreJob } from "../netfilter/converge.ts";
-import { NativeSyntaxError, parseNative } from "../netfilter/native.ts";
 import type { Presence } from "../netfilter/presence.ts";
 import { compareSight, type Save, type Sight } from "../netfilter/sight.ts";
 import { type Family, otherThan, type Ruleset } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
 import type { Call } from "./call.ts";
 import { looksInto } from "./look.ts";
+import { readNative } from "./native.ts";
 
 /** What a netns should hold, and through which backend it was written. */
 export type Wanted = {
@@ -107,26 +107,5 @@ function requireShown(outcomes: readonly Outcome[], { backend }: BackendChoice):
       `${tools.save} (${backend}, ${family}) could not show the nat table: ${table.message}`,
       { details: "whether the redirect is in place is not known" },
     );
-  }
-}
-
-// Where nft says that it cannot list (no such feature, no such kernel), that is no drift. Where it was ended while it
-// read what this netns holds, it is.
-function readNative(call: Call, outcomes: readonly Outcome[]): Sight["native"] {
-  const answer = outcomes.find(({ native }) => native !== undefined)?.native;
-  if (answer === undefined) return undefined;
-  const { status, said, text } = answer;
-  if (status === undefined || status > 128) {
-    return new Error(`nft was ended while it listed the chains (${status ?? "no time left"})`);
-  }
-  if (status !== 0) {
-    call.log.warn({ status, said }, "nft lists no chains here: those of its own are not seen");
-    return undefined;
-  }
-  try {
-    return parseNative(text);
-  } catch (error) {
-    if (error instanceof NativeSyntaxError) return error;
-    throw error;
   }
 }

@@ -28,6 +28,7 @@ import type { Chosen, Wanting } from "./backend.ts";
 import { type Call, sessionOf } from "./call.ts";
 import { cleaned, removeSpots, type Spot, spotOf } from "./clean.ts";
 import { hiddenWarning, looksInto } from "./look.ts";
+import { withForeignBases } from "./native.ts";
 
 /** What was done. */
 export type Redirected = {
@@ -64,7 +65,9 @@ export async function redirect(call: Call, work: Redirecting, chosen: Chosen): P
     return await redirectThrough(call, work, chosen);
   } catch (error) {
     const other = await fallback(call, chosen, { error, wanted, required: work.required });
-    if (other === undefined) throw error;
+    if (other === undefined) {
+      throw await withForeignBases(call, sessionOf(call, work.netns, chosen.choice), error);
+    }
     call.log.warn({ err: error, backend: other.backend }, "the other backend is taken instead");
     return await instead(error, redirectThrough(call, work, { choice: other, free: false }));
   }

@@ -66,16 +66,24 @@ export function comparePartly(family: Family, view: NativeView): Drift[] {
 /** A drift of a nat table that is not shown whole also tells what stands there of nft's own, as far as the view knows. */
 export function withForeign(drift: Drift, view: NativeView): Drift {
   if (drift.kind !== "unverifiable") return drift;
-  const table = natOf(drift.family);
-  const bases = view.chains.filter((chain) => chain.table === table && chain.base !== undefined);
+  const rules = foreignRules(view, natOf(drift.family));
   const names = [
-    ...bases.filter((chain) => !isBuiltin(chain)).map(describe),
-    ...foreignRules(view, table).map((name) => `rules of nft's own in chain ${quoted(name)}`),
+    ...foreignBases(drift.family, view),
+    ...rules.map((name) => `rules of nft's own in chain ${quoted(name)}`),
   ];
   return names.length === 0 ? drift : { ...drift, found: `${drift.found} It holds ${few(names)}.` };
 }
 
-function few(names: readonly string[]): string {
+/** Base chains of nft's own in iptables' nat table, each in words: where they are, save does not show all of it. */
+export function foreignBases(family: Family, view: NativeView): string[] {
+  const bases = view.chains.filter(({ table, base }) => {
+    return table === natOf(family) && base !== undefined;
+  });
+  return bases.filter((chain) => !isBuiltin(chain)).map(describe);
+}
+
+/** The first few of these, and how many more there are. */
+export function few(names: readonly string[]): string {
   const more = names.length > 5 ? `, and ${names.length - 5} more` : "";
   return `${names.slice(0, 5).join(", ")}${more}`;
 }

@@ -90,8 +90,14 @@ describe("a nat table with something of nft's own in it", () => {
           return `unverifiable (${family} nat): found ${row.said}${holds}`;
         }),
       );
-      expect(call("ADD", conf).stdout).toContain(`failed: ${row.said}`);
-      expect(JSON.parse(call("ADD", conf).stdout)).toMatchObject({ code: 101 });
+      const refused = JSON.parse(call("ADD", conf).stdout);
+      expect(refused).toMatchObject({
+        code: 101,
+        msg: expect.stringContaining(`failed: ${row.said}`),
+      });
+      const bases = families.map((family) => ofFamily(row.holds ?? "", family)).join(", ");
+      const isTold = row.said === tainted;
+      expect(refused.details.endsWith(`; there is ${bases}`)).toBe(isTold);
     },
   );
 

@@ -1,0 +1,66 @@
+// nft's own view of a netns, where nft is on the node: what it answered, and what it adds to an ADD that was refused. Edge.
+
+import { printable } from "../cni/printable.ts";
+import type { Outcome } from "../netfilter/client.ts";
+import { restoreJob } from "../netfilter/converge.ts";
+import type { Session } from "../netfilter/left-out.ts";
+import { NativeSyntaxError, type NativeView, parseNative } from "../netfilter/native.ts";
+import { few, foreignBases } from "../netfilter/outside.ts";
+import { UnverifiableError } from "../netfilter/refusal.ts";
+import { families } from "../netfilter/table.ts";
+import type { Call } from "./call.ts";
+
+/** What nft told with these outcomes, or why that cannot be used; undefined where it was not asked, or lists nothing here. */
+export function readNative(
+  call: Call,
+  outcomes: readonly Outcome[],
+): NativeView | Error | undefined {
+  const answer = outcomes.find(({ native }) => native !== undefined)?.native;
+  if (answer === undefined) return undefined;
+  const { status, said, text } = answer;
+  // Ended while it read what this netns holds: that may be the pod's doing.
+  if (status === undefined || status > 128) {
+    return new Error(`nft was ended while it listed the chains (${status ?? "no time left"})`);
+  }
+  // No such feature, no such kernel: nobody's doing in this netns.
+  if (status !== 0) {
+    call.log.warn({ status, said }, "nft lists no chains here: those of its own are not seen");
+    return undefined;
+  }
+  try {
+    return parseNative(text);
+  } catch (error) {
+    if (error instanceof NativeSyntaxError) return error;
+    throw error;
+  }
+}
+
+/**
+ * The error of an ADD; where a table could not be shown, with the base chains of nft's own that stand in it. Whatever goes
+ * wrong meanwhile, the error itself says enough.
+ */
+export async function withForeignBases(
+  call: Call,
+  { client, place, choice, remainingMs }: Session,
+  error: unknown,
+): Promise<unknown> {
+  const native = call.deps.find("nft");
+  const [family] = choice.tools.keys();
+  if (!(error instanceof UnverifiableError) || native === undefined || family === undefined) {
+    return error;
+  }
+  try {
+    const jobs = [{ ...restoreJob(choice, family, []), native }];
+    const view = readNative(call, await client(place, jobs, remainingMs()));
+    if (view === undefined || view instanceof Error) return error;
+    const names = families
+      .flatMap((each) => foreignBases(each, view))
+      .map((name) => printable(name));
+    if (names.length === 0) return error;
+    const details = `${error.details}; there is ${few(names)}`;
+    return new UnverifiableError(error.code, error.message, { details, cause: error });
+  } catch (problem) {
+    call.log.debug({ err: problem }, "nft was not to be asked what stands in the nat table");
+    return error;
+  }
+}
