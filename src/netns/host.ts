@@ -74,9 +74,10 @@ const localSources = ["files", "compat", "systemd", "altfiles", "extrausers", "d
 
 /** True when nsswitch.conf's text has users or groups come from more than the node itself. */
 export function asksNetwork(conf: string): boolean {
-  const lines = [...conf.matchAll(/^\s*(?:passwd|group)\s*:([^#\n]*)/gm)];
-  const sources = lines.flatMap(([, list]) =>
-    (list ?? "").replaceAll(/\[[^\]]*\]/g, " ").split(/\s+/),
+  // Line by line, and up to the next bracket: linear also in a text of blanks or brackets alone.
+  const lists = conf.split("\n").map((line) => /^\s*(?:passwd|group)\s*:([^#]*)/.exec(line)?.[1]);
+  const sources = lists.flatMap((list) =>
+    (list ?? "").replaceAll(/\[[^\][]*\]/g, " ").split(/\s+/),
   );
   return sources.some((source) => source !== "" && !localSources.includes(source));
 }
