@@ -10,7 +10,7 @@ import { holds, timeoutMs } from "./budget.ts";
 import { type FuzzNode, makeFuzzNode, rulesIn } from "./node.ts";
 import { ownWords } from "./own-words.ts";
 
-const part = 0.3;
+const part = 0.25;
 
 test("any environment and any stdin", { timeout: timeoutMs }, async ({ skip }) => {
   requireRoot(skip);

@@ -18,17 +18,7 @@ test.each(rows)("%s: no error but those declared", { timeout: timeoutMs }, async
   );
 });
 
-/** Known to be slow, and being mended. */
-const slow = [
-  "a rule's words",
-  "a rule's target",
-  "fib_trie",
-  "nsswitch.conf",
-  "a word of a kubeconfig",
-];
-const swift = rows.filter(([name]) => !slow.includes(name));
-
-test.each(swift)("%s: time grows as the text does", { timeout: timeoutMs }, async (_, reader) => {
+test.each(rows)("%s: time grows as the text does", { timeout: timeoutMs }, async (_, reader) => {
   await holds(
     fc.property(pumped, (text) => {
       const long = lengths.find((length) => cpuMs(reader, pump(text, length)) > slowMs);

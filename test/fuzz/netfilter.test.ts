@@ -1,0 +1,109 @@
+// From any table to the one that is meant, and back to one without us: the planned transactions are carried out on a table
+// in memory (proven against the real tools in test/netns/fake.test.ts), and the end is compared.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { ownChains } from "../../src/mesh/linkerd.ts";
+import { compare } from "../../src/netfilter/compare.ts";
+import { holdersOf, oddJumps, plan, planRemoval } from "../../src/netfilter/plan.ts";
+import { renderRestore } from "../../src/netfilter/restore.ts";
+import { parseSave } from "../../src/netfilter/save.ts";
+import { backends, type Ruleset } from "../../src/netfilter/table.ts";
+import { buildRuleset } from "../../src/redirect/ruleset.ts";
+import { emptyNat, type Nat, printNat, restoreNat } from "../fake/nat.ts";
+import { intent } from "./arbitrary/intent.ts";
+import { anyTable, type Chains } from "./arbitrary/table.ts";
+import { holds, timeoutMs } from "./budget.ts";
+import { ownRestoreLine } from "./own-words.ts";
+
+const part = 0.03;
+
+const given = fc
+  .tuple(intent, fc.constantFrom("ipv4" as const, "ipv6" as const), fc.constantFrom(...backends))
+  .chain(([one, family, backend]) => {
+    const ruleset = buildRuleset(one, family);
+    return anyTable(ruleset).map((chains) => ({ ruleset, chains, backend }));
+  });
+
+type Given = {
+  readonly ruleset: Ruleset;
+  readonly chains: Chains;
+  readonly backend: (typeof backends)[number];
+};
+
+test("a plan leads from any table to the one that is meant", { timeout: timeoutMs }, async () => {
+  const property = fc.property(given, ({ ruleset, chains, backend }: Given) => {
+    const tool = { family: ruleset.family, backend };
+    const before = natOf(chains);
+    const table = parseSave(printNat(before, tool));
+    // What cannot be trusted is not written to.
+    if (table.unverifiable !== undefined) return;
+    const { nat, status, stderr } = restoreNat(before, renderRestore(plan(ruleset, table)), tool);
+    const after = parseSave(printNat(nat, tool));
+    expect([status, stderr]).toEqual([0, ""]);
+    // Jumps of odd words stay, and are told.
+    const odd = ruleset.chains.flatMap(({ name }) => oddJumps(name, after));
+    expect(compare(ruleset, after).filter(({ found }) => !odd.includes(found))).toEqual([]);
+    expect(plan(ruleset, after)).toEqual([]);
+    expect(foreignIn(nat)).toEqual(foreignIn(before));
+  });
+  await holds(property, { part });
+});
+
+test("a removal leaves nothing of ours, and all that is others'", {
+  timeout: timeoutMs,
+}, async () => {
+  const property = fc.property(given, ({ ruleset, chains, backend }: Given) => {
+    const tool = { family: ruleset.family, backend };
+    const before = natOf(chains);
+    const table = parseSave(printNat(before, tool));
+    if (table.unverifiable !== undefined) return;
+    const planned = planRemoval(ownChains, table);
+    const { nat, status, stderr } = restoreNat(before, renderRestore(planned), tool);
+    expect([status, stderr]).toEqual([0, ""]);
+    // A chain that others lead into stays, and lets all pass.
+    const held = ownChains.filter((chain) => holdersOf(chain, table, ownChains).length > 0);
+    const odd = ownChains.flatMap((chain) => oddJumps(chain, table));
+    expect(ownIn(nat).filter((own) => ![...held, ...odd].includes(own))).toEqual([]);
+    expect(foreignIn(nat)).toEqual(foreignIn(before));
+  });
+  await holds(property, { part });
+});
+
+test("no foreign word gets into a transaction", { timeout: timeoutMs }, async () => {
+  const property = fc.property(given, ({ ruleset, chains, backend }: Given) => {
+    const table = parseSave(printNat(natOf(chains), { family: ruleset.family, backend }));
+    const texts = [plan(ruleset, table), planRemoval(ownChains, table)].map(renderRestore);
+    const lines = texts.flatMap((text) => text.split("\n"));
+    expect(lines.filter((line) => !ownRestoreLine.test(line))).toEqual([]);
+  });
+  await holds(property, { part });
+});
+
+function natOf(chains: Chains): Nat {
+  const there = [...chains].map(([name, rules]) => {
+    return [name, { policy: emptyNat.has(name) ? "ACCEPT" : "-", rules }] as const;
+  });
+  return new Map([...emptyNat, ...there]);
+}
+
+const intoOwn = / -[jg] PROXY_INIT_(?:REDIRECT|OUTPUT)$/;
+
+/** All that is others', in its order: their chains, and the rules of builtin chains that do not lead to us. */
+function foreignIn(nat: Nat): [string, readonly string[]][] {
+  return [...nat]
+    .filter(([name]) => !ownChains.includes(name))
+    .map(([name, { rules }]) => [
+      name,
+      emptyNat.has(name) ? rules.filter((rule) => !intoOwn.test(rule)) : rules,
+    ]);
+}
+
+/** What is ours: chains by their names, their rules, and the jumps into them. */
+function ownIn(nat: Nat): string[] {
+  const builtin = [...nat].filter(([name]) => emptyNat.has(name));
+  return [
+    ...ownChains.filter((chain) => nat.has(chain)),
+    ...ownChains.flatMap((chain) => nat.get(chain)?.rules ?? []),
+    ...builtin.flatMap(([, { rules }]) => rules.filter((rule) => intoOwn.test(rule))),
+  ];
+}
