@@ -43,7 +43,11 @@ const listed = { "cni.dev/valid-attachments": [{ containerID: "c1", ifname: "eth
 /** Calls one after the other, and the line of each. */
 const calls: [verb: string, env: Readonly<Record<string, string>>, line: object][] = [
   ["STATUS", ofNone, { ...done, ...none, backend: "nft", execs: 1 }],
-  ["STATUS", ofNone, { ...done, ...none, backend: "nft", execs: 0 }],
+  [
+    "STATUS",
+    ofNone,
+    { ...done, level: "debug", ...none, backend: "nft", repeated: true, execs: 0 },
+  ],
   ["ADD", ofAll, { ...done, ...one, ...nft, changed: ["ipv4"], execs: 1 }],
   ["ADD", ofAll, { ...done, ...one, ...nft, changed: [], execs: 1 }],
   ["CHECK", ofAll, { ...done, ...one, ...nft, execs: 1 }],
@@ -58,7 +62,11 @@ test("each command logs one line about itself, on stderr and in the file, when i
   const file = join(scene.dir, "log");
   let all = "";
   for (const [command, env, line] of calls) {
-    const answer = await scene.call(command, scene.conf({ log_file: file, ...listed }), { env });
+    const answer = await scene.call(
+      command,
+      scene.conf({ log_file: file, log_level: "debug", ...listed }),
+      { env },
+    );
     expect({ ...commandLine(answer) }).toEqual({ command, ...line });
     const [{ durationMs, time, pid } = {}] = linesOf(answer.stderr);
     expect([durationMs, time, pid].map((value) => typeof value)).toEqual([
