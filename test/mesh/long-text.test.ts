@@ -10,6 +10,9 @@ import { configKeys, configPrefix } from "../../src/mesh/linkerd.ts";
 import { intentOfConf, notesOfConf, problemsOfConf } from "../../src/mesh/values.ts";
 import { leastConf, leastIntent } from "../lab/case.ts";
 
+/** For one test, on a machine that is busy: reading all shapes takes a second, or minutes where one is read badly. */
+const generous = { timeout: 60_000 };
+
 /** All annotations of a pod together. */
 const longest = 262_144;
 
@@ -46,22 +49,26 @@ function textOf([start, middle, end]: (typeof shapes)[number], length = longest)
   return start + middle.repeat(Math.floor(room / middle.length)) + end;
 }
 
-test.each(configKeys)("applyAnnotations() reads %s in time, however long and odd it is", (key) => {
-  for (const shape of shapes) {
-    for (const dropEntries of [false, true]) {
-      const pod = {
-        annotations: { [configPrefix + key]: textOf(shape) },
-        namespaceAnnotations: {},
-        isControlPlane: false,
-        spec: undefined,
-      };
-      const policy = { denied: [], apiServerPorts: [], dropEntries };
-      const { refusals, notes } = applyAnnotations(leastIntent, pod, policy);
-      // What is told fits into a log line.
-      expect(JSON.stringify([refusals, notes]).length).toBeLessThan(8_192);
+test.each(configKeys)(
+  "applyAnnotations() reads %s in time, however long and odd it is",
+  generous,
+  (key) => {
+    for (const shape of shapes) {
+      for (const dropEntries of [false, true]) {
+        const pod = {
+          annotations: { [configPrefix + key]: textOf(shape) },
+          namespaceAnnotations: {},
+          isControlPlane: false,
+          spec: undefined,
+        };
+        const policy = { denied: [], apiServerPorts: [], dropEntries };
+        const { refusals, notes } = applyAnnotations(leastIntent, pod, policy);
+        // What is told fits into a log line.
+        expect(JSON.stringify([refusals, notes]).length).toBeLessThan(8_192);
+      }
     }
-  }
-});
+  },
+);
 
 test("applyAnnotations() refuses an annotation that Kubernetes would not let through", () => {
   const annotations = { [`${configPrefix}skip-inbound-ports`]: "1".repeat(longest + 1) };
@@ -109,15 +116,19 @@ const keys: [what: string, key: (i: number) => string][] = [
   ["that are long", (i) => `${"linkerd-".repeat(1_000)}/proxy-ui${i}`],
 ];
 
-test.each(keys)("applyAnnotations() reads keys %s in time, however many there are", (_, key) => {
-  const count = Math.floor((4 * longest) / key(0).length);
-  const annotations = Object.fromEntries(Array.from({ length: count }, (_, i) => [key(i), ""]));
-  const pod = { annotations, namespaceAnnotations: {}, isControlPlane: false, spec: undefined };
-  const { notes } = applyAnnotations(leastIntent, pod, { denied: [], apiServerPorts: [] });
-  expect(notes.length).toBeLessThanOrEqual(10);
-});
+test.each(keys)(
+  "applyAnnotations() reads keys %s in time, however many there are",
+  generous,
+  (_, key) => {
+    const count = Math.floor((4 * longest) / key(0).length);
+    const annotations = Object.fromEntries(Array.from({ length: count }, (_, i) => [key(i), ""]));
+    const pod = { annotations, namespaceAnnotations: {}, isControlPlane: false, spec: undefined };
+    const { notes } = applyAnnotations(leastIntent, pod, { denied: [], apiServerPorts: [] });
+    expect(notes.length).toBeLessThanOrEqual(10);
+  },
+);
 
-test("the conf's lists and numbers are read in time", () => {
+test("the conf's lists and numbers are read in time", generous, () => {
   for (const shape of shapes) {
     const text = textOf(shape);
     const keys = ["inbound-ports-to-ignore", "ports-to-redirect", "subnets-to-ignore"] as const;
@@ -131,7 +142,7 @@ test("the conf's lists and numbers are read in time", () => {
   }
 });
 
-test("CNI_ARGS and the members of a result are read in time", () => {
+test("CNI_ARGS and the members of a result are read in time", generous, () => {
   for (const shape of shapes) {
     const text = textOf(shape);
     expect(parseArgs(text.replaceAll(",", ";")).size).toBeLessThanOrEqual(text.length);
