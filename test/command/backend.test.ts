@@ -4,7 +4,7 @@ import type { Knowledge } from "../../src/attachment/knowledge.ts";
 import type { Backend } from "../../src/netfilter/table.ts";
 import { cni, conf, failed, succeeded, withLinkerd } from "../fake/call.ts";
 import type { ToolName } from "../fake/iptables.ts";
-import { makeWorld, type World } from "../fake/world.ts";
+import { makeNetns, makeWorld, type World } from "../fake/world.ts";
 
 const auto = withLinkerd({ "iptables-mode": "auto" });
 const result = succeeded(JSON.stringify(conf.prevResult));
@@ -165,4 +165,51 @@ test("ADD says that there are no plain programs when the conf wants them", async
       install,
     ),
   );
+});
+
+/** The same conf, about a pod that has no rules yet. */
+function another(world: World, path: string) {
+  world.netns.set(path, makeNetns(path, 10 + world.netns.size));
+  return { ...auto, env: { CNI_NETNS: path } };
+}
+
+/** Looks at the node's hints that fail: what the tool said, and how ADD goes on. */
+const blind = { status: 4, stderr: "iptables-legacy-save: Bus error" };
+
+test("ADD asks again for hints that it could not see, whatever pods were set meanwhile", async () => {
+  const world = makeWorld();
+  hint(world, "iptables-legacy", kubelet);
+  world.iptables.events.push({ program: "iptables-legacy-save", fails: blind });
+  expect(await chosen(world)).toEqual(["nft", "nft works on this node", 3]);
+  expect(world.lines[0]).toMatchObject({
+    level: "warn",
+    message: "the kubelet's hint chains could not all be looked for",
+    unseen: [`/sbin/iptables-legacy-save (legacy, ipv4): ${blind.stderr}`],
+  });
+  const decision = { provisional: true, incomplete: true };
+  expect(world.store.knowledge().decision).toMatchObject(decision);
+  expect(await chosen(world, another(world, "/run/netns/b"))).toEqual(["legacy", ofLegacy, 2]);
+  expect(await chosen(world, another(world, "/run/netns/c"))).toEqual(["legacy", ofLegacy, 1]);
+});
+
+test("ADD keeps its choice when a second look sees all, and no hint", async () => {
+  const world = makeWorld();
+  hint(world, "iptables-legacy", "UNRELATED");
+  world.iptables.events.push({ program: "iptables-legacy-save", fails: blind });
+  await chosen(world);
+  expect(await chosen(world)).toEqual(["nft", "nft works on this node", 2]);
+  expect(await chosen(world)).toEqual(["nft", "nft works on this node", 1]);
+});
+
+test("ADD asks again for nft's hints when only legacy's could be seen", async () => {
+  const world = makeWorld();
+  hint(world, "iptables-legacy", kubelet);
+  hint(world, "iptables-nft", kubelet);
+  for (const program of ["iptables-nft-save", "ip6tables-nft-save"] as const) {
+    world.iptables.events.push({ program, fails: { status: 4, stderr: "Bus error" } });
+  }
+  expect(await chosen(world)).toEqual(["legacy", ofLegacy, 2]);
+  expect(world.store.knowledge().decision).toMatchObject({ backend: "legacy", incomplete: true });
+  const [backend] = await chosen(world, another(world, "/run/netns/b"));
+  expect(backend).toBe("nft");
 });

@@ -4,14 +4,27 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { kubeconfig, listenAsApi } from "./api-listener.ts";
 import { honest, makeFakePath, refusing } from "./fake-path.ts";
-import { commandLine, failure, forms, linkerd, type Program, type Scene, test } from "./scene.ts";
+import {
+  commandLine,
+  failure,
+  forms,
+  linesOf,
+  linkerd,
+  type Program,
+  type Scene,
+  test,
+} from "./scene.ts";
+
+/** What STATUS has said before it says again at this level only. */
+const telling = { log_level: "debug" };
 
 const modes = ["auto", "nft", "legacy", "plain"];
 
 test.concurrent.for(modes)(
   "STATUS starts no child when it has answered before and the mode is %s",
   async (mode, { scene }) => {
-    const conf = scene.conf({ linkerd: { ...linkerd, "iptables-mode": mode, ipv6: true } });
+    const own = { ...linkerd, "iptables-mode": mode, ipv6: true };
+    const conf = scene.conf({ linkerd: own, ...telling });
     const execs = await execsOf(scene, conf, ["STATUS", "STATUS", "STATUS"]);
     expect(execs).toEqual([expect.any(Number), 0, 0]);
     expect(execs[0]).toBeGreaterThan(0);
@@ -19,14 +32,14 @@ test.concurrent.for(modes)(
 );
 
 test("STATUS starts no child when an ADD has shown that the backend works", async ({ scene }) => {
-  const conf = scene.conf();
+  const conf = scene.conf(telling);
   await scene.call("ADD", conf);
   expect(await execsOf(scene, conf, ["STATUS", "STATUS"])).toEqual([0, 0]);
 });
 
 test("STATUS starts no child when two confs ask in turn", async ({ scene }) => {
   const confs = ["nft", "legacy"].map((mode) =>
-    scene.conf({ linkerd: { ...linkerd, "iptables-mode": mode } }),
+    scene.conf({ linkerd: { ...linkerd, "iptables-mode": mode }, ...telling }),
   );
   for (const conf of confs) await scene.call("STATUS", conf);
   for (const conf of confs) expect(await execsOf(scene, conf, ["STATUS"])).toEqual([0]);
@@ -72,28 +85,89 @@ test("STATUS looks again when a program is another than before", async ({ scene 
   expect(found).toEqual([0, 1, 0]);
 });
 
-test("STATUS looks again when the kubeconfig is another than before", async ({ scene }) => {
+test("STATUS warns of a kubeconfig that some pods need, and looks again when it is another", async ({
+  scene,
+}) => {
   const file = join(scene.dir, "kubeconfig");
   const conf = scene.conf({ kubernetes: { kubeconfig: file } });
-  const found: (number | undefined)[] = [];
-  for (const text of [kubeconfig(1), "", kubeconfig(1)]) {
+  const found: unknown[] = [];
+  const ask = async () => {
+    const answer = await scene.call("STATUS", conf);
+    expect([answer.exitCode, answer.stdout]).toEqual([0, ""]);
+    found.push(linesOf(answer.stderr).map(({ level }) => level));
+  };
+  for (const text of [kubeconfig(1), "", ""]) {
     writeFileSync(file, text);
-    found.push((await scene.call("STATUS", conf)).exitCode);
+    await ask();
   }
+  // Nothing is written, so that it is the same file as before.
+  await ask();
   rmSync(file);
-  found.push((await scene.call("STATUS", conf)).exitCode);
-  expect(found).toEqual([0, 1, 0, 1]);
+  await ask();
+  expect(found).toEqual([["info"], ["warn", "info"], ["warn", "info"], [], ["warn", "info"]]);
 });
 
 test("STATUS does not ask the same backend twice when it has just refused", async ({ scene }) => {
   const fakes = makeFakePath(scene);
   fakes.put("iptables-nft-restore", refusing);
+  const more = { env: { PATH: fakes.path } };
+  const conf = scene.conf(telling);
   const [first, second] = [
-    await scene.call("STATUS", scene.conf(), { env: { PATH: fakes.path } }),
-    await scene.call("STATUS", scene.conf(), { env: { PATH: fakes.path } }),
+    await scene.call("STATUS", conf, more),
+    await scene.call("STATUS", conf, more),
   ];
   expect(second.stdout).toBe(first.stdout);
-  expect(commandLine(second)).toMatchObject({ code: 50, execs: 0 });
+  expect(commandLine(second)).toMatchObject({ level: "debug", code: 50, execs: 0 });
+});
+
+/** Faults of one family's programs, with IPv6 on: whether any pod can still be served. */
+const families: [when: string, prefixes: string[], exitCode: number, said: string[]][] = [
+  ["ip6tables refuses", ["ip6tables"], 0, ["pods that have ipv6 cannot be served"]],
+  ["iptables refuses", ["iptables"], 0, ["pods that have ipv4 cannot be served"]],
+  ["both refuse", ["iptables", "ip6tables"], 1, []],
+];
+
+test.concurrent.for(families)(
+  "STATUS says no only where no pod can be served: %s",
+  async ([, prefixes, exitCode, said], { scene }) => {
+    const fakes = makeFakePath(scene);
+    for (const prefix of prefixes) fakes.put(`${prefix}-nft-restore`, refusing);
+    const conf = scene.conf({ linkerd: { ...linkerd, ipv6: true } });
+    const more = { env: { PATH: fakes.path } };
+
+    const answer = await scene.call("STATUS", conf, more);
+
+    expect(answer.exitCode).toBe(exitCode);
+    const warnings = linesOf(answer.stderr).filter(({ level }) => level === "warn");
+    expect(warnings.map(({ msg }) => msg)).toEqual(said.map((one) => expect.stringMatching(one)));
+  },
+);
+
+test("STATUS does not take an ADD's IPv4 rules for a proof of IPv6", async ({ scene }) => {
+  const fakes = makeFakePath(scene);
+  fakes.put("ip6tables-nft-restore", refusing);
+  const more = { env: { PATH: fakes.path } };
+  const conf = scene.conf({ linkerd: { ...linkerd, ipv6: true } });
+  expect((await scene.call("ADD", conf, more)).exitCode).toBe(0);
+
+  const answer = await scene.call("STATUS", conf, more);
+
+  const [warning] = linesOf(answer.stderr);
+  expect(warning).toMatchObject({ level: "warn", msg: expect.stringMatching("have ipv6 cannot") });
+});
+
+test("STATUS warns of values that pods with a proxy fail for, and serves the others", async ({
+  scene,
+}) => {
+  const conf = scene.conf({ linkerd: { ...linkerd, "inbound-ports-to-ignore": ["http"] } });
+
+  const answer = await scene.call("STATUS", conf);
+
+  expect([answer.exitCode, answer.stdout]).toEqual([0, ""]);
+  expect(linesOf(answer.stderr)[0]).toMatchObject({
+    level: "warn",
+    msg: expect.stringMatching("pods that have a proxy cannot be served: .*http"),
+  });
 });
 
 test("STATUS answers in the conf's time when a program hangs", async ({ scene }) => {
@@ -111,18 +185,13 @@ type Lack = {
   readonly name: string;
   readonly script?: string;
   readonly sluice?: Readonly<Record<string, string>>;
-  readonly kubeconfig?: string;
   readonly mode?: string;
   readonly problem: string;
-  readonly details?: string;
 };
 
 const hide = (what: string) => `mount --bind /dev/null ${what}`;
 const noTools = "mount -t tmpfs none /usr/sbin";
 const adviseTools = "install iptables 1.8 or later, or set linkerd.iptables-mode to what is there";
-const adviseKubeconfig =
-  "the pod cannot be read without it; see that the node agent runs and has written it";
-
 const lacks: readonly Lack[] = [
   {
     name: "the state directory is below a file",
@@ -151,28 +220,6 @@ const lacks: readonly Lack[] = [
     mode: "plain",
     problem: `no iptables programs under the plain names for ipv4 on the node (${adviseTools})`,
   },
-  {
-    name: "the kubeconfig is not there",
-    kubeconfig: "@/none",
-    problem: `kubeconfig @/none: cannot be read: ENOENT: no such file or directory, open '@/none' (${adviseKubeconfig})`,
-  },
-  {
-    name: "the kubeconfig is a directory",
-    kubeconfig: "@/ro",
-    problem: `kubeconfig @/ro: cannot be read: EISDIR: illegal operation on a directory, read (${adviseKubeconfig})`,
-  },
-  {
-    name: "the kubeconfig is none",
-    kubeconfig: "@/file",
-    problem: `kubeconfig @/file: it is not a kubeconfig (${adviseKubeconfig})`,
-  },
-  {
-    name: "nsenter and the kubeconfig are not there",
-    script: hide("/usr/bin/nsenter"),
-    kubeconfig: "@/none",
-    problem: "nsenter is not on the node; install util-linux",
-    details: `kubeconfig @/none: cannot be read: ENOENT: no such file or directory, open '@/none' (${adviseKubeconfig})`,
-  },
 ];
 
 test.concurrent.for(lacks)("STATUS says what is missing when $name", async (lack, { scene }) => {
@@ -183,7 +230,6 @@ test.concurrent.for(lacks)("STATUS says what is missing when $name", async (lack
   const conf = scene.conf({
     linkerd: { ...linkerd, "iptables-mode": lack.mode ?? "nft" },
     sluice: { "state-dir": stateDir },
-    ...(lack.kubeconfig === undefined ? {} : { kubernetes: { kubeconfig: here(lack.kubeconfig) } }),
   });
   const script = `${lack.script ?? ":"}; shift; exec "$@"`;
   const program: Program = [
@@ -199,7 +245,7 @@ test.concurrent.for(lacks)("STATUS says what is missing when $name", async (lack
   const { exitCode, stdout } = await scene.call("STATUS", conf, { program });
   expect([exitCode, stdout]).toEqual([
     1,
-    failure(50, `sluice cannot work on this node: ${here(lack.problem)}`, here(lack.details ?? "")),
+    failure(50, `sluice cannot work on this node: ${here(lack.problem)}`),
   ]);
 });
 
