@@ -89,7 +89,9 @@ export function makeClient(host: Host, looked: readonly Family[] = []): Client {
     const end = monotonicMs() + timeoutMs;
     const first = await runBatch(host, batch, mask);
     // Where a mount namespace is refused (SELinux), users that are looked up slowly are better than none (istio#48746).
-    const isRefused = mask.length > 0 && first.outputs[0] === "" && !isPassing(first);
+    // What the netns has is told ahead of the mounts; a job's line begins with its number.
+    const isBegun = /^\d/m.test(first.outputs[0] ?? "");
+    const isRefused = mask.length > 0 && !isBegun && !isPassing(first);
     const again = () => runBatch(host, { ...batch, timeoutMs: end - monotonicMs() }, []);
     const result = isRefused ? await again() : first;
     const outcomes = readOutcomes(ordered, result);

@@ -142,8 +142,12 @@ test("makeClient() hides nothing from tools that only read", async () => {
   expect(asked.map((request) => parts(request)[2])).toEqual([""]);
 });
 
-test("makeClient() does without hiding where that is refused", async () => {
-  const refused = { exitCode: 1, outputs: ["", "unshare: unshare failed: Permission denied\n"] };
+test.each([
+  ["", "unshare: unshare failed: Permission denied\n"],
+  // What the netns has was told by then.
+  ["ipv4 address 10.9.0.2\nipv6 possible\n", "mount: Permission denied\n"],
+])("makeClient() does without hiding where that is refused: %j, %j", async (...outputs) => {
+  const refused = { exitCode: 1, outputs };
   const { asked, outcomes } = await batch(netns, [write], { mask, results: [refused] });
   expect(asked.map((request) => parts(request)[2])).toEqual([mask.join(" "), ""]);
   expect(outcomes.length).toBe(1);
