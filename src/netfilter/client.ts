@@ -1,13 +1,14 @@
 // Writes and reads nat tables in a netns: the one place that knows how the tools are called. Edge.
 // However many families and backends: one child of ours, which enters the netns once and works on all side by side.
 import { monotonicMs } from "../clock.ts";
-import type { ExecResult } from "../netns/exec.ts";
+import { type ExecResult, longestOutputBytes } from "../netns/exec.ts";
 import type { Host } from "../netns/host.ts";
 import type { Netns } from "../netns/path.ts";
 import type { Capability } from "../netns/rights.ts";
 import { readStartFailure, type StartFailure } from "../netns/start-failure.ts";
 import { foreignNetns, lackedWords } from "./failure.ts";
 import { type Presence, parsePresence, presenceScript } from "./presence.ts";
+import { longestSaveChars } from "./save.ts";
 import type { Backend, Family } from "./table.ts";
 import type { Tools } from "./toolbox.ts";
 
@@ -271,6 +272,7 @@ const nothingDone = {
 function batchProblem(jobs: readonly Job[], result: ExecResult): string {
   const [statuses = "", said = ""] = result.outputs;
   const failure = startFailureOf(result);
+  if (result.isTooLong === true) return tooLongProblem(jobs, result);
   if (failure?.isPassing === true) return `a process could not be started: ${failure.said}`;
   if (result.startError !== "") return result.startError;
   if (!wasEnded(result)) {
@@ -287,6 +289,16 @@ function batchProblem(jobs: readonly Job[], result: ExecResult): string {
   return `${open.join(" and ") || "a look into the netns"} ${how}`;
 }
 
+function tooLongProblem(jobs: readonly Job[], { outputs }: ExecResult): string {
+  const long = jobs.filter((_, i) => {
+    return outputs.slice(1 + 2 * i, 3 + 2 * i).some(({ length }) => length > longestSaveChars);
+  });
+  const programs = long.map(
+    ({ tools, backend, family }) => `${tools.save} (${backend}, ${family})`,
+  );
+  return `${programs.join(" and ") || "a tool"} printed more than ${longestOutputBytes} bytes, which nobody's rules take`;
+}
+
 const tooLate = "did not end within the deadline; run it by hand to see what it waits for";
 
 /** Another try may do. */
@@ -298,7 +310,8 @@ function isPassing(result: ExecResult): boolean {
  * The batch did not end by itself: the deadline ended it, or somebody did. Or that became of a part of it: the shell itself
  * ends well then, with a job that told nothing.
  */
-function wasEnded({ timedOut, exitCode, startError }: ExecResult): boolean {
+function wasEnded({ timedOut, exitCode, startError, isTooLong }: ExecResult): boolean {
+  if (isTooLong === true) return false;
   const isUnsaid = exitCode === 0 || (exitCode === undefined && startError === "");
   return timedOut || exitCode === 137 || isUnsaid;
 }

@@ -23,20 +23,31 @@ export async function removeBlindly(
   { chains, jumps }: Own,
 ): Promise<Kept[]> {
   if (await isFreeOf(session, family, chains)) return [];
-  const load = (transaction: Transaction) => loads(session, family, transaction);
+  const load: Load = (transaction) => loads(session, family, transaction);
   // As if what was shown were true: it mostly is, ahead of the line that is wrong.
   const shown = fitting(planRemoval(chains, table), longestRestoreBytes);
   const gone = (await load(shown)) ? shown.flatMap(deletedBy) : [];
+  // Something that is not shown leads into a chain: what is shown is taken out at least.
+  if (gone.length === 0) await load(shown.filter((step) => step.do !== "delete-chain"));
   const kept: Kept[] = [];
   for (const chain of chains.filter((name) => !gone.includes(name))) {
     // Makes it where it is not, which the last step takes back.
     const isEmpty = await load([{ do: "reset-chain", chain }]);
-    for (const rule of jumps.filter((jump) => jump.endsWith(` -j ${chain}`))) {
-      for (let count = 0; count < jumpsMax && (await load([{ do: "delete", rule }])); ) count += 1;
-    }
+    await deleteAll(
+      load,
+      jumps.filter((jump) => jump.endsWith(` -j ${chain}`)),
+    );
     if (!(isEmpty && (await load([{ do: "delete-chain", chain }])))) kept.push({ chain, isEmpty });
   }
   return kept;
+}
+
+type Load = (transaction: Transaction) => Promise<boolean>;
+
+async function deleteAll(load: Load, jumps: readonly string[]): Promise<void> {
+  for (const rule of jumps) {
+    for (let count = 0; count < jumpsMax && (await load([{ do: "delete", rule }])); ) count += 1;
+  }
 }
 
 /**

@@ -23,20 +23,35 @@ export const longestSaveChars = 16 * 1024 * 1024;
  * @throws SaveSyntaxError for a text that begins with something else, or ends within a table: the tool failed.
  */
 export function parseSave(text: string, name: TableName = "nat"): Table {
-  if (text.length > longestSaveChars) return { chains: new Map(), unverifiable: tooLong(text) };
   const reading: Reading = { name, found: new Map(), seen: new Set(), unverifiable: "" };
-  for (const line of text.replace(/\n$/, "").split("\n")) {
-    const problem = takeLine(line, reading);
-    if (problem !== undefined && reading.seen.size === 0) throw new SaveSyntaxError(problem, line);
-    if (problem !== undefined) {
-      return { chains: reading.found, unverifiable: forged(problem, line) };
-    }
-  }
+  const isTooLong = text.length > longestSaveChars;
+  const lines = isTooLong ? headOf(text) : text.replace(/\n$/, "").split("\n");
+  const problem = takeLines(lines, reading);
+  if (isTooLong) return { chains: reading.found, unverifiable: tooLong(text) };
+  if (problem !== undefined) return { chains: reading.found, unverifiable: problem };
   if (reading.section !== undefined) {
     throw new SaveSyntaxError("no COMMIT for table", reading.section.table);
   }
   const { found, unverifiable } = reading;
   return { chains: found, ...(unverifiable === "" ? {} : { unverifiable }) };
+}
+
+/** Of a text that is too long, so much is read: the kernel's own chains come first, and our jumps stand at their head. */
+const headChars = 64 * 1024;
+
+function headOf(text: string): string[] {
+  return text.slice(0, headChars).split("\n").slice(0, -1);
+}
+
+/** Takes lines in until one is wrong, and gives what is wrong with it. */
+function takeLines(lines: readonly string[], reading: Reading): string | undefined {
+  for (const line of lines) {
+    const problem = takeLine(line, reading);
+    if (problem === undefined) continue;
+    if (reading.seen.size === 0) throw new SaveSyntaxError(problem, line);
+    return forged(problem, line);
+  }
+  return undefined;
 }
 
 function tooLong(text: string): string {

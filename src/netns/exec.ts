@@ -1,6 +1,6 @@
 // Runs one child and gives back all that it said. The only place that starts processes.
 // Synchronous below: the plugin does one thing at a time, and a child started so costs half of what an event loop does.
-import { execaSync } from "execa";
+import { execaSync, type SyncResult } from "execa";
 
 /** One child process. */
 export type ExecRequest = {
@@ -17,10 +17,15 @@ export type ExecResult = {
   /** The exit status; undefined when the child was ended by a signal or never began. */
   readonly exitCode: number | undefined;
   readonly timedOut: boolean;
+  /** It was ended because it had too much to say; the streams are cut. */
+  readonly isTooLong?: true;
   /** Why the child could not be started; "" when it was. */
   readonly startError: string;
   readonly outputs: readonly string[];
 };
+
+/** How long each stream may be. Twice of what anybody reads: who has more to say is ended. */
+export const longestOutputBytes = 32 * 1024 * 1024;
 
 export type Exec = (request: ExecRequest) => Promise<ExecResult>;
 
@@ -38,6 +43,7 @@ export const exec: Exec = (request) => {
     cwd: "/",
     stdio: ["ignore", "pipe", "pipe", ...more],
     timeout: Math.ceil(request.timeoutMs),
+    maxBuffer: longestOutputBytes,
     killSignal: "SIGKILL",
     reject: false,
     stripFinalNewline: false,
@@ -46,11 +52,17 @@ export const exec: Exec = (request) => {
   return Promise.resolve({
     exitCode: result.exitCode,
     timedOut: result.timedOut,
-    startError:
-      result.exitCode === undefined && !result.timedOut ? (result.originalMessage ?? "") : "",
+    ...(result.isMaxBuffer ? { isTooLong: true } : {}),
+    startError: isUnstarted(result) ? (result.originalMessage ?? "") : "",
     outputs,
   });
 };
+
+type Ended = Pick<SyncResult, "exitCode" | "timedOut" | "isMaxBuffer">;
+
+function isUnstarted({ exitCode, timedOut, isMaxBuffer }: Ended): boolean {
+  return exitCode === undefined && !timedOut && !isMaxBuffer;
+}
 
 function unstarted(outputs: number): ExecResult {
   const silent = new Array<string>(outputs).fill("");

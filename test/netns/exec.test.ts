@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { exec } from "../../src/netns/exec.ts";
+import { exec, longestOutputBytes } from "../../src/netns/exec.ts";
 
 const ended = { exitCode: undefined, timedOut: true, startError: "", outputs: ["", "", ""] };
 
@@ -36,4 +36,12 @@ test("exec() says why a program cannot be started", async () => {
     timedOut: false,
     startError: "spawnSync /nonexistent ENOENT",
   });
+});
+
+test("exec() ends a child that has too much to say, and says so", async () => {
+  const script = "echo first; exec 3>&1 >&4; while :; do head -c 1000000 /dev/zero; done";
+  const argv = ["/bin/sh", "-c", script] as const;
+  const { outputs, ...how } = await exec({ argv, env: {}, outputs: 4, timeoutMs: 60_000 });
+  expect(how).toEqual({ exitCode: undefined, timedOut: false, isTooLong: true, startError: "" });
+  expect(outputs.map(({ length }) => length)).toEqual([6, 0, 0, longestOutputBytes]);
 });
