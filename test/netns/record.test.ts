@@ -7,8 +7,8 @@ import { describe, expect } from "vitest";
 import { type Backend, backends, families } from "../../src/netfilter/table.ts";
 import { realTools } from "../lab/fake-tools.ts";
 import { makeForeignNetns } from "../lab/netns.ts";
-import { linkerd, ownLines } from "../lab/states.ts";
-import { test as onNode } from "./faults/node.ts";
+import { linkerd, loadState, ownLines } from "../lab/states.ts";
+import { freeConf, test as onNode } from "./faults/node.ts";
 import { type Attachment, addressOf, confOf, kernelState, stateConf, test } from "./level.ts";
 
 const file = "lab,c1,eth0.json";
@@ -138,6 +138,42 @@ describe.for(backends.map((backend) => ({ backend })))("over $backend", ({ backe
     expect(ownLines(netns.run(`iptables-${backend}-save`, []))).not.toStrictEqual([]);
     expect(call("CHECK", modeConf(backend, { ipv6: false }, addresses)).stdout).toBe("");
   });
+});
+
+/** What keeps everything from being written, of the processes that the plugin's call has around it. */
+const limits: readonly [name: string, setup: (stateDir: string) => string][] = [
+  ["no file may grow", () => "ulimit -f 0"],
+  [
+    "the state directory is read-only",
+    (dir) => `mount --bind ${dir} ${dir}; mount -o remount,bind,ro ${dir}`,
+  ],
+  ["the state directory is full", (dir) => `mount -t tmpfs -o nr_inodes=1,mode=0700 none ${dir}`],
+];
+
+onNode.for(limits)(
+  "what is only known of the node fails no CHECK when it cannot be kept: %s",
+  async ([, setup], { node }) => {
+    for (const family of families) {
+      loadState({ netns: node.pod, backend: "nft", family }, "all in order");
+    }
+    const conf = freeConf(...families);
+
+    const answer = await node.call("CHECK", conf, { setup: setup(node.stateDir) });
+
+    expect(answer).toMatchObject({ exitCode: 0, stdout: "" });
+    expect(readdirSync(node.stateDir).filter((name) => name !== "attachments")).toStrictEqual([]);
+  },
+);
+
+onNode("ADD fails before any rule, and leaves no file, when no file may grow", async ({ node }) => {
+  const before = kernelState(node.pod);
+  const answer = await node.call("ADD", stateConf("nft", ...families), { setup: "ulimit -f 0" });
+  expect(JSON.parse(answer.stdout)).toMatchObject({
+    code: 5,
+    details: expect.stringContaining("EFBIG"),
+  });
+  expect(kernelState(node.pod)).toBe(before);
+  expect(readdirSync(join(node.stateDir, "attachments"))).toStrictEqual([]);
 });
 
 /** Two attachments of one pod, whose confs differ. */
