@@ -1,6 +1,7 @@
 // After an ADD that failed: the netns and the record as they were before it, or, where that cannot be brought about or not
 // be seen, the record that says what was intended, by which DEL finds whatever is there.
 import type { AttachmentRecord } from "../attachment/record.ts";
+import { CniError, errorCode } from "../cni/error.ts";
 import { BatchError } from "../netfilter/client.ts";
 import type { Netns } from "../netns/path.ts";
 import type { Attached } from "./attached.ts";
@@ -45,8 +46,11 @@ export async function undo(call: Call, failed: Failed): Promise<void> {
 
 // To the rules of those that were here before, or to none. True when it is seen to be so.
 async function takeBack(call: Call, failed: Failed): Promise<boolean> {
-  const { netns, record, before, isSet } = failed;
+  const { netns, record, before, error } = failed;
   const { latest } = before;
+  // A child that was ended may have set it or not.
+  const isSet =
+    failed.isSet || (error instanceof CniError && error.code === errorCode.tryAgainLater);
   if (call.remainingMs() < leastMs) return false;
   if (latest !== undefined) await bringBack(call, netns, latest);
   else if (failed.done !== undefined) await removeMade(call, netns, failed.done);
