@@ -44,7 +44,9 @@ export const exec: Exec = (request) => {
     stdio: ["ignore", "pipe", "pipe", ...more],
     timeout: Math.ceil(request.timeoutMs),
     maxBuffer: longestOutputBytes,
-    killSignal: "SIGKILL",
+    // Not SIGKILL: the child is most often timeout(1), which hands this one on to all that it heads, and goes on to count for
+    // what does not heed it. Killed, it would leave the others without a deadline when there is too much of an output.
+    killSignal: "SIGTERM",
     reject: false,
     stripFinalNewline: false,
   });
