@@ -6,7 +6,7 @@ import { readAll } from "../faults/tables.ts";
 import type { CniAnswer } from "../lab/plugin.ts";
 import { requireRoot } from "../netns/faults/node.ts";
 import { type AnyCall, anyCall, kubeconfig, secrets } from "./arbitrary/call.ts";
-import { holds, timeoutMs } from "./budget.ts";
+import { holds, timeoutMs, toTheEnd } from "./budget.ts";
 import { type FuzzNode, makeFuzzNode, rulesIn } from "./node.ts";
 import { ownWords } from "./own-words.ts";
 
@@ -15,7 +15,7 @@ const part = 0.25;
 test("any environment and any stdin", { timeout: timeoutMs }, async ({ skip }) => {
   requireRoot(skip);
   // Placeholders, so that a counterexample is not about a directory of one run.
-  const property = fc.asyncProperty(anyCall("DIRECTORY", "NETNS"), async (call) => {
+  const tryOne = toTheEnd(async (call: AnyCall) => {
     const node = makeFuzzNode(kubeconfig);
     try {
       await judge(node, onNode(call, node));
@@ -23,7 +23,7 @@ test("any environment and any stdin", { timeout: timeoutMs }, async ({ skip }) =
       node.remove();
     }
   });
-  await holds(property, { part });
+  await holds(fc.asyncProperty(anyCall("DIRECTORY", "NETNS"), tryOne), { part });
 });
 
 async function judge(node: FuzzNode, { env, stdin }: AnyCall): Promise<void> {

@@ -2,7 +2,7 @@
 // here it only matters that it ends, and how.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { parseKnowledge } from "../../src/attachment/knowledge.ts";
 import { parseRecord, parseRecordName } from "../../src/attachment/record.ts";
 import { parseArgs, podName } from "../../src/cni/args.ts";
@@ -131,12 +131,15 @@ function annotated(annotations: Readonly<Record<string, string>>, dropEntries = 
   return applyAnnotations(leastIntent, pod, { denied: [], apiServerPorts: [], dropEntries });
 }
 
-const kubeconfigFile = join(mkdtempSync(join(tmpdir(), "slc-fuzz-")), "kubeconfig");
-process.on("exit", () => rmSync(dirname(kubeconfigFile), { recursive: true, force: true }));
-
 function kubeconfig(text: string) {
-  writeFileSync(kubeconfigFile, text, { mode: 0o600 });
-  return loadKubeconfig(kubeconfigFile);
+  const directory = mkdtempSync(join(tmpdir(), "slc-fuzz-"));
+  try {
+    const file = join(directory, "kubeconfig");
+    writeFileSync(file, text, { mode: 0o600 });
+    return loadKubeconfig(file);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 }
 
 function kubeconfigObject(text: string) {
