@@ -156,7 +156,8 @@ async function runBatch(
       ...jobs.flatMap(({ native }) => native ?? []),
     ],
     env: childEnvironment(host.path),
-    outputs: 1 + 2 * jobs.length,
+    // Also without a job: what enters the netns may have something to say.
+    outputs: 1 + Math.max(1, 2 * jobs.length),
     // The child has a deadline of its own; this one is for a child that does not keep it.
     timeoutMs: timeoutMs + 1_000,
   });

@@ -157,12 +157,14 @@ async function runAll(
     return await session.client(session.place, jobs, left - Math.min(takeBackMs, left / 4));
   } catch (error) {
     const restored = error instanceof BatchError ? error.restored : [];
+    // Else the child did not come as far as the netns.
+    const wasThere = !(error instanceof BatchError) || error.isPassing || restored.length > 0;
     for (const progress of open) {
       const isRestored = restored.some(({ family }) => family === progress.ruleset.family);
       progress.created ||= isRestored && isFresh(progress.transaction);
       progress.changed ||= isRestored;
       // Loaded or not before it was ended.
-      progress.doubtful ||= !isRestored && progress.transaction.length > 0;
+      progress.doubtful ||= wasThere && !isRestored && progress.transaction.length > 0;
     }
     throw error;
   }

@@ -277,7 +277,6 @@ describe.concurrent("restore", () => {
 
     expect(answer.exitCode).toBe(0);
     expect(logLines(answer)).toMatchObject([
-      { level: "info", backend: "nft", provisional: true, msg: "backend detected" },
       { level: "warn", backend: "legacy", msg: "the other backend is taken instead" },
       { backend: "legacy", changed: ["ipv4"] },
     ]);
