@@ -5,7 +5,7 @@ import { standFor } from "../mesh/linkerd-rules.ts";
 import type { BackendChoice } from "../netfilter/choice.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/client.ts";
 import type { Drift } from "../netfilter/compare.ts";
-import { isUndecodable, readTable, restoreJob } from "../netfilter/converge.ts";
+import { isUndecodable, readTables, restoreJob } from "../netfilter/converge.ts";
 import type { Presence } from "../netfilter/presence.ts";
 import { compareSight, type Save, type Sight } from "../netfilter/sight.ts";
 import { type Family, otherThan, type Ruleset } from "../netfilter/table.ts";
@@ -35,26 +35,33 @@ export async function observe(call: Call, netns: Netns, wanted: Wanted): Promise
   const { choice, open } = wanted;
   const client = makeClient(call.deps, open);
   const all = await client(netns, await jobsFor(call, wanted), call.remainingMs());
+  // Each text once: it may be long.
+  const looks = all.map((outcome): Look => ({ outcome, save: readSave(outcome) }));
   const hidden = wanted.optional.filter((family) =>
-    all.some((one) => isHidden(one, family, choice)),
+    looks.some((one) => isHidden(one, family, choice)),
   );
   const rulesets = wanted.rulesets.filter(({ family }) => !hidden.includes(family));
-  const first = all.filter(({ job }) => !hidden.includes(job.family));
+  const first = looks.filter(({ save }) => !hidden.includes(save.family));
   requireShown(first, choice);
-  const broken = first.filter(isUndecodable).map(({ job }) => natAlone(job));
+  const undecodable = first.filter(({ outcome }) => isUndecodable(outcome));
+  const broken = undecodable.map(({ outcome }) => natAlone(outcome.job));
   const second = broken.length === 0 ? [] : await client(netns, broken, call.remainingMs());
-  const saves = withNat(first.map(readSave), second.map(readSave));
+  const seen = first.map(({ save }) => save);
+  const saves = withNat(seen, second.map(readSave));
   const sight: Sight = { saves, native: readNative(call, all) };
   const drifts = compareSight({ rulesets, backend: choice.backend, standFor }, sight);
   return { drifts, presence: all[0]?.presence };
 }
 
-function isHidden(outcome: Outcome, family: Family, { backend }: BackendChoice): boolean {
-  if (outcome.job.family !== family || outcome.job.backend !== backend) return false;
+/** A look, and what was read of it. */
+type Look = { readonly outcome: Outcome; readonly save: Save };
+
+function isHidden({ outcome, save }: Look, family: Family, { backend }: BackendChoice): boolean {
+  if (save.family !== family || save.backend !== backend) return false;
   // That may still be shown, by itself.
   if (isUndecodable(outcome)) return false;
-  const table = readTable(outcome);
-  return table instanceof Error || table.unverifiable !== undefined;
+  const { nat } = save.tables;
+  return nat instanceof Error || nat.unverifiable !== undefined;
 }
 
 async function jobsFor(call: Call, { rulesets, choice }: Wanted): Promise<Job[]> {
@@ -77,12 +84,7 @@ function natAlone({ family, backend, tools, restore }: Job): Job {
 
 function readSave(outcome: Outcome): Save {
   const { family, backend } = outcome.job;
-  const read = (name: "nat" | "raw" | "mangle") => readTable(outcome, name);
-  return {
-    family,
-    backend,
-    tables: { nat: read("nat"), raw: read("raw"), mangle: read("mangle") },
-  };
+  return { family, backend, tables: readTables(outcome) };
 }
 
 // What the second look showed of nat, beside what the first one said of the other tables.
@@ -97,9 +99,9 @@ function withNat(saves: readonly Save[], second: readonly Save[]): Save[] {
   });
 }
 
-function requireShown(outcomes: readonly Outcome[], { backend }: BackendChoice): void {
-  for (const outcome of outcomes.filter(({ job }) => job.backend === backend)) {
-    const table = readTable(outcome);
+function requireShown(looks: readonly Look[], { backend }: BackendChoice): void {
+  for (const { outcome, save } of looks.filter((look) => look.save.backend === backend)) {
+    const table = save.tables.nat;
     if (!(table instanceof Error)) continue;
     const { tools, family } = outcome.job;
     throw new CniError(

@@ -29,5 +29,5 @@ function takesAway(line: RuleText): boolean {
   const rule = readRule(line);
   if (rule === undefined) return true;
   if (rule.target !== "CT") return rule.target === "NOTRACK" || rule.target === "TPROXY";
-  return rule.targetOptions.some(({ text }) => text === "--notrack");
+  return rule.targetOptions.includes("--notrack");
 }

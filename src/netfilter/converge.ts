@@ -19,7 +19,7 @@ import type { Presence } from "./presence.ts";
 import { advance, begin, isDone, isFresh, isRefused, type Progress } from "./progress.ts";
 import { gaveUp, rejected } from "./refusal.ts";
 import { longestRestoreBytes, renderRestore } from "./restore.ts";
-import { parseSave, SaveSyntaxError } from "./save.ts";
+import { parseTables, SaveSyntaxError } from "./save.ts";
 import {
   emptyTable,
   type Family,
@@ -170,19 +170,28 @@ async function runAll(
   }
 }
 
-/** A table that a job read, or why it could not be read. */
-export function readTable(outcome: Outcome, name: TableName = "nat"): Table | Error {
+/** The nat table that a job read, or why it could not be read. */
+export function readTable(outcome: Outcome): Table | Error {
+  return readTables(outcome).nat;
+}
+
+/** The tables that a job read, each or why it could not be read. */
+export function readTables(outcome: Outcome): Readonly<Record<TableName, Table | Error>> {
   const undecoded = outcome.saveStatus === 0 ? null : undecodable.exec(outcome.stderr);
-  if (undecoded !== null) return { ...emptyTable, unverifiable: `${undecoded[0]}.` };
+  if (undecoded !== null) return same({ ...emptyTable, unverifiable: `${undecoded[0]}.` });
   if (outcome.saveStatus !== 0) {
-    return new Error(readFailure(outcome.saveStatus, outcome.stderr).said);
+    return same(new Error(readFailure(outcome.saveStatus, outcome.stderr).said));
   }
   try {
-    return parseSave(outcome.saved, name);
+    return parseTables(outcome.saved);
   } catch (error) {
-    if (error instanceof SaveSyntaxError) return error;
+    if (error instanceof SaveSyntaxError) return same(error);
     throw error;
   }
+}
+
+function same(read: Table | Error): Record<TableName, Table | Error> {
+  return { nat: read, raw: read, mangle: read };
 }
 
 /**

@@ -1,7 +1,7 @@
 // Spells a jump that was read in a pod's netns anew, so that it can be taken out: from values that were checked one by one.
 // What is read there is never written back as it is: whoever wrote it would choose the words of our own iptables-restore,
 // options that load code (--modprobe) among them.
-import { type Condition, commentOf, type Match, readRule, type Word } from "./rule.ts";
+import { type Condition, commentOf, type Match, readRule } from "./rule.ts";
 import type { RuleText } from "./table.ts";
 
 const address = /^[0-9a-f:.]{2,45}\/[0-9a-f:.]{1,45}$/;
@@ -63,14 +63,14 @@ function spellCondition({ option, value, inverted }: Condition): string | undefi
 
 // As iptables-save does: without quotes where none are needed.
 function spellComment(match: Match): string | undefined {
-  const text = commentOf(match)?.text;
+  const text = commentOf(match);
   if (text === undefined || !plainComment.test(text)) return undefined;
   return `-m comment --comment ${/^[A-Za-z0-9_-]+$/.test(text) ? text : `"${text}"`}`;
 }
 
 function spellMatch({ name, options: found }: Match): string | undefined {
   const known = options.get(name);
-  if (known === undefined || found.some(({ quoted }) => quoted)) return undefined;
+  if (known === undefined) return undefined;
   return inverting(found).reduce<string | undefined>((spelt, [option, value, sign]) => {
     if (spelt === undefined || known.get(option)?.test(value) !== true) return undefined;
     return `${spelt} ${sign}${option} ${value}`;
@@ -78,12 +78,12 @@ function spellMatch({ name, options: found }: Match): string | undefined {
 }
 
 // Options in pairs with their values, and the `!` ahead of them; an option without value has "", which none may be.
-function inverting(found: readonly Word[]): [option: string, value: string, sign: string][] {
+function inverting(found: readonly string[]): [option: string, value: string, sign: string][] {
   const pairs: [string, string, string][] = [];
   for (let at = 0; at < found.length; at += 2) {
-    const sign = found[at]?.text === "!" ? "! " : "";
+    const sign = found[at] === "!" ? "! " : "";
     if (sign !== "") at += 1;
-    pairs.push([found[at]?.text ?? "", found[at + 1]?.text ?? "", sign]);
+    pairs.push([found[at] ?? "", found[at + 1] ?? "", sign]);
   }
   return pairs;
 }

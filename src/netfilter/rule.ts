@@ -1,15 +1,8 @@
 // Reads a rule as iptables-save prints it: `-A CHAIN [conditions] [-m match options]... [-j|-g TARGET options]`. Whoever may
 // write rules in a pod's netns chooses the values in it, so a word is what its place makes it, never what it looks like:
 // of `-m string --string "-p"` the `-p` is a value. Linear in the line; what is not of this form is not read at all.
+// Saves are long, and this program is interpreted: searching is left to the engine's own functions.
 import type { RuleText } from "./table.ts";
-
-/** One word of a line, and where it stands there. A quoted one is a value, whatever it says. */
-export type Word = {
-  readonly text: string;
-  readonly quoted: boolean;
-  readonly start: number;
-  readonly end: number;
-};
 
 /** What stands ahead of the matches: `! -d 10.0.0.0/8`. */
 export type Condition = {
@@ -18,11 +11,11 @@ export type Condition = {
   readonly inverted: boolean;
 };
 
-/** `-m NAME OPTIONS`; `start` is where its `-m` stands in the line. */
+/** `-m NAME OPTIONS`, and which word of the line its `-m` is; words in quotes have them still. */
 export type Match = {
   readonly name: string;
-  readonly options: readonly Word[];
-  readonly start: number;
+  readonly options: readonly string[];
+  readonly at: number;
 };
 
 export type Rule = {
@@ -32,119 +25,130 @@ export type Rule = {
   /** "" for a rule that names no target. */
   readonly verdict: "" | "-j" | "-g";
   readonly target: string;
-  readonly targetOptions: readonly Word[];
+  readonly targetOptions: readonly string[];
 };
 
-/** Splits a line at blanks; undefined for what iptables-save never prints: a quote that is left open, or odd characters. */
-export function words(line: string): Word[] | undefined {
-  const found: Word[] = [];
-  for (let start = 0; start < line.length; ) {
-    if (line[start] === " ") {
-      start += 1;
-      continue;
-    }
-    const word = line[start] === '"' ? quotedWord(line, start) : plainWord(line, start);
-    if (word === undefined) return undefined;
-    found.push(word);
-    start = word.end;
+/**
+ * Splits a line at blanks; a word in quotes keeps them, and is a value whatever it says. Undefined for what iptables-save
+ * never prints: a quote that is left open, or odd characters.
+ */
+export function words(line: string): string[] | undefined {
+  const found: string[] = [];
+  let at = 0;
+  for (let quote = line.indexOf('"'); quote !== -1; quote = line.indexOf('"', at)) {
+    const plain = plainWords(line.slice(at, quote));
+    const close = closingQuote(line, quote + 1);
+    if (plain === undefined || close === -1) return undefined;
+    // A quote neither opens nor closes within a word.
+    if (!isBlank(line, quote - 1) || !isBlank(line, close + 1)) return undefined;
+    found.push(...plain, line.slice(quote, close + 1));
+    at = close + 1;
   }
-  return found;
+  const rest = plainWords(line.slice(at));
+  return rest === undefined ? undefined : found.concat(rest);
 }
 
-function plainWord(line: string, start: number): Word | undefined {
-  const blank = line.indexOf(" ", start);
-  const end = blank === -1 ? line.length : blank;
-  const text = line.slice(start, end);
-  return isPlain(text) ? { text, quoted: false, start, end } : undefined;
+function isBlank(line: string, at: number): boolean {
+  return at < 0 || at >= line.length || line[at] === " ";
 }
+
+function plainWords(part: string): string[] | undefined {
+  if (!isPlain(part)) return undefined;
+  const trimmed = part.trim();
+  if (trimmed === "") return [];
+  const found = trimmed.split(" ");
+  return trimmed.includes("  ") ? found.filter((word) => word !== "") : found;
+}
+
+const odd = /[^ -~]|["'\\]/;
 
 /** True for what needs no quotes: printable ASCII without quotes and backslashes. */
 export function isPlain(text: string): boolean {
-  return !/[^\x21-\x7e]|["'\\]/.test(text);
+  return !odd.test(text);
 }
 
 // xtables_save_string: a backslash takes the next character as it is.
-function quotedWord(line: string, start: number): Word | undefined {
-  let text = "";
-  for (let at = start + 1; at < line.length; at++) {
-    if (line[at] === '"') {
-      const end = at + 1;
-      const isWhole = end === line.length || line[end] === " ";
-      return isWhole ? { text, quoted: true, start, end } : undefined;
-    }
-    if (line[at] === "\\") at += 1;
-    text += line[at] ?? "";
-  }
-  return undefined;
+function closingQuote(line: string, from: number): number {
+  const quote = line.indexOf('"', from);
+  const backslash = line.indexOf("\\", from);
+  if (backslash === -1 || backslash > quote) return quote;
+  const rest = /(?:[^"\\]|\\.)*/sy;
+  rest.lastIndex = backslash;
+  rest.test(line);
+  return line[rest.lastIndex] === '"' ? rest.lastIndex : -1;
+}
+
+/** What a word says, without its quotes. */
+export function unquoted(word: string): string {
+  if (!word.startsWith('"')) return word;
+  const inner = word.slice(1, -1);
+  return inner.includes("\\") ? inner.replaceAll(/\\(.)/gs, "$1") : inner;
 }
 
 /** Reads a rule; undefined where the line is not of the form. */
 export function readRule(line: RuleText): Rule | undefined {
   const all = words(line);
-  const [command, chain] = all ?? [];
-  if (all === undefined || command?.text !== "-A" || chain === undefined || chain.quoted) {
-    return undefined;
-  }
-  const reader: Reader = { all, at: 2 };
+  if (all === undefined || all[0] !== "-A") return undefined;
+  const reader: Reader = { all, at: 2, isOdd: false };
+  const [, chain = ""] = all;
   const conditions = readConditions(reader);
   const matches = readMatches(reader);
-  const verdict = readVerdict(reader);
-  if (conditions === undefined || matches === undefined || verdict === undefined) return undefined;
-  return reader.at === all.length
-    ? { chain: chain.text, conditions, matches, ...verdict }
-    : undefined;
+  const { verdict, target, targetOptions } = readVerdict(reader);
+  const isRead = reader.at === all.length && !reader.isOdd && isName(chain);
+  return isRead ? { chain, conditions, matches, verdict, target, targetOptions } : undefined;
 }
 
-type Reader = { readonly all: readonly Word[]; at: number };
+/** `isOdd`: something was not of the form. */
+type Reader = { readonly all: readonly string[]; at: number; isOdd: boolean };
+
+function isName(word = "-"): boolean {
+  return word[0] !== "-" && word[0] !== '"';
+}
 
 const withValue = new Set(["-s", "-d", "-i", "-o", "-p"]);
 
-function readConditions(reader: Reader): Condition[] | undefined {
+function readConditions(reader: Reader): Condition[] {
   const found: Condition[] = [];
-  for (let next = conditionAt(reader); next !== "none"; next = conditionAt(reader)) {
+  for (let next = takeCondition(reader); next !== undefined; next = takeCondition(reader)) {
     const { option } = next;
-    if (found.some((other) => other.option === option) || isOdd(next)) return undefined;
+    reader.isOdd ||= found.some((other) => other.option === option);
     found.push(next);
-    reader.at += 1 + Number(next.inverted) + Number(option !== "-f");
   }
   return found;
 }
 
-function conditionAt(reader: Reader): Condition | "none" {
-  const inverted = plainAt(reader, 0) === "!";
-  const ahead = inverted ? 1 : 0;
-  const option = plainAt(reader, ahead);
-  if (option === "-f") return { option, value: "", inverted };
-  return withValue.has(option) ? { option, value: plainAt(reader, ahead + 1), inverted } : "none";
+function takeCondition(reader: Reader): Condition | undefined {
+  const { all } = reader;
+  const inverted = all[reader.at] === "!";
+  const at = inverted ? reader.at + 1 : reader.at;
+  const option = all[at] ?? "";
+  const takesValue = withValue.has(option);
+  if (!takesValue && option !== "-f") return undefined;
+  const value = takesValue ? (all[at + 1] ?? "-") : "";
+  reader.isOdd ||= takesValue && !isName(value);
+  reader.at = takesValue ? at + 2 : at + 1;
+  return { option, value, inverted };
 }
 
-function isOdd({ option, value }: Condition): boolean {
-  return option !== "-f" && (value === "" || value.startsWith("-"));
-}
-
-function readMatches(reader: Reader): Match[] | undefined {
+function readMatches(reader: Reader): Match[] {
   const found: Match[] = [];
-  while (plainAt(reader, 0) === "-m") {
-    const name = plainAt(reader, 1);
-    const start = reader.all[reader.at]?.start ?? 0;
+  while (reader.all[reader.at] === "-m") {
+    const { at } = reader;
+    const name = reader.all[at + 1];
+    reader.isOdd ||= !isName(name);
     reader.at += 2;
-    const options = readOptions(reader);
-    if (name === "" || name.startsWith("-") || options === undefined) return undefined;
-    found.push({ name, options, start });
+    found.push({ name: name ?? "", options: readOptions(reader), at });
   }
   return found;
 }
 
-function readVerdict(
-  reader: Reader,
-): Pick<Rule, "verdict" | "target" | "targetOptions"> | undefined {
-  const verdict = plainAt(reader, 0);
+function readVerdict(reader: Reader): Pick<Rule, "verdict" | "target" | "targetOptions"> {
+  const verdict = reader.all[reader.at];
   if (verdict !== "-j" && verdict !== "-g") return { verdict: "", target: "", targetOptions: [] };
-  const target = plainAt(reader, 1);
+  const target = reader.all[reader.at + 1];
+  reader.isOdd ||= !isName(target);
   reader.at += 2;
-  const targetOptions = readOptions(reader);
-  if (target === "" || target.startsWith("-") || targetOptions === undefined) return undefined;
-  return { verdict, target, targetOptions };
+  return { verdict, target: target ?? "", targetOptions: readOptions(reader) };
 }
 
 /** Options whose value is text of somebody's, which save prints without quotes when it is letters, digits, `-` and `_`. */
@@ -157,26 +161,18 @@ const withText = new Set([
 ]);
 
 // Up to the next `-m`, `-j` or `-g`: no option of a match or target begins with a single dash.
-function readOptions(reader: Reader): Word[] | undefined {
-  const found: Word[] = [];
-  for (let word = reader.all[reader.at]; word !== undefined; word = reader.all[reader.at]) {
-    if (!word.quoted && /^-(?!-)/.test(word.text)) {
-      return ["-m", "-j", "-g"].includes(word.text) ? found : undefined;
-    }
-    found.push(word);
-    reader.at += 1;
-    if (word.quoted || !withText.has(word.text)) continue;
-    const value = reader.all[reader.at];
-    if (value === undefined) return undefined;
-    found.push(value);
-    reader.at += 1;
+function readOptions(reader: Reader): string[] {
+  const { all, at } = reader;
+  let end = at;
+  for (let word = all[end]; word !== undefined && !isShort(word); word = all[end]) {
+    end += withText.has(word) ? 2 : 1;
   }
-  return found;
+  reader.at = end;
+  return all.slice(at, end);
 }
 
-function plainAt({ all, at }: Reader, ahead: number): string {
-  const word = all[at + ahead];
-  return word === undefined || word.quoted ? "" : word.text;
+function isShort(word: string): boolean {
+  return word[0] === "-" && word[1] !== "-";
 }
 
 /** The chain that a rule stands in; "" for what is no rule. */
@@ -194,25 +190,17 @@ export function targetOf(rule: RuleText): string {
  * and its rules are as good as ours (linkerd2-proxy-init#4).
  */
 export function content(rule: RuleText): RuleText {
-  if (!rule.includes(" -m comment ")) return rule;
-  const comments = (readRule(rule)?.matches ?? []).flatMap(commentSpan);
-  let [rest, from] = ["", 0];
-  for (const { start, end } of comments) {
-    rest += rule.slice(from, start);
-    from = end;
-  }
-  return rest + rule.slice(from);
+  const matches = rule.includes(" -m comment ") ? (readRule(rule)?.matches ?? []) : [];
+  const comments = matches.filter((match) => commentOf(match) !== undefined);
+  if (comments.length === 0) return rule;
+  // Each is four words: -m comment --comment TEXT.
+  const left = comments.reduceRight((all, { at }) => all.toSpliced(at, 4), words(rule) ?? []);
+  return left.join(" ");
 }
 
-// With the blank ahead of it.
-function commentSpan(match: Match): Pick<Word, "start" | "end">[] {
-  const comment = commentOf(match);
-  return comment === undefined ? [] : [{ start: match.start - 1, end: comment.end }];
-}
-
-/** The comment that a match holds; undefined for another match. */
-export function commentOf({ name, options }: Match): Word | undefined {
+/** What the comment says that a match holds; undefined for another match. */
+export function commentOf({ name, options }: Match): string | undefined {
   const [option, value, ...others] = options;
-  const isOne = name === "comment" && option?.text === "--comment" && others.length === 0;
-  return isOne ? value : undefined;
+  const isOne = name === "comment" && option === "--comment" && others.length === 0;
+  return isOne && value !== undefined ? unquoted(value) : undefined;
 }

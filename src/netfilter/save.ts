@@ -1,4 +1,4 @@
-// Parses one table out of iptables-save's output. Whoever may write rules in a pod's netns writes part of this text, and the
+// Parses iptables-save's output into tables. Whoever may write rules in a pod's netns writes part of this text, and the
 // tool escapes no line break in it: a comment, or the name of an interface, may hold lines that look like ours. So a text
 // that is not exactly of the form that the tool prints is not read on: the table is then unverifiable, never "as meant".
 import { printable } from "../cni/printable.ts";
@@ -17,23 +17,34 @@ export class SaveSyntaxError extends Error {
 /** What is longer is not read: some 200,000 rules, which take the tools themselves seconds. */
 export const longestSaveChars = 16 * 1024 * 1024;
 
+/** The tables that are looked at, by name. */
+export type Tables = Readonly<Record<TableName, Table>>;
+
+/** One table of a save (see parseTables). */
+export function parseSave(text: string, name: TableName = "nat"): Table {
+  return parseTables(text)[name];
+}
+
 /**
- * One table of a save. Other tables are read over, but they too must be of the form. No section of it means that the
- * table does not exist yet. Of an unverifiable table `chains` holds what stood ahead of the line that is wrong.
+ * The tables of a save. The text of others must be of the form too. No section of a table means that it does not exist yet.
+ * Of an unverifiable table `chains` holds what stood ahead of the line that is wrong.
  * @throws SaveSyntaxError for a text that begins with something else, or ends within a table: the tool failed.
  */
-export function parseSave(text: string, name: TableName = "nat"): Table {
-  const reading: Reading = { name, found: new Map(), seen: new Set(), unverifiable: "" };
+export function parseTables(text: string): Tables {
+  const reading: Reading = { found: new Map(), doubts: new Map() };
   const isTooLong = text.length > longestSaveChars;
   const lines = isTooLong ? headOf(text) : text.replace(/\n$/, "").split("\n");
   const problem = takeLines(lines, reading);
-  if (isTooLong) return { chains: reading.found, unverifiable: tooLong(text) };
-  if (problem !== undefined) return { chains: reading.found, unverifiable: problem };
-  if (reading.section !== undefined) {
+  const doubt = isTooLong ? tooLong(text) : problem;
+  if (doubt === undefined && reading.section !== undefined) {
     throw new SaveSyntaxError("no COMMIT for table", reading.section.table);
   }
-  const { found, unverifiable } = reading;
-  return { chains: found, ...(unverifiable === "" ? {} : { unverifiable }) };
+  const table = (name: TableName): Table => {
+    const chains = reading.found.get(name) ?? new Map<string, RuleText[]>();
+    const unverifiable = reading.doubts.get(name) ?? doubt;
+    return { chains, ...(unverifiable === undefined ? {} : { unverifiable }) };
+  };
+  return { nat: table("nat"), raw: table("raw"), mangle: table("mangle") };
 }
 
 /** Of a text that is too long, so much is read: the kernel's own chains come first, and our jumps stand at their head. */
@@ -48,7 +59,7 @@ function takeLines(lines: readonly string[], reading: Reading): string | undefin
   for (const line of lines) {
     const problem = takeLine(line, reading);
     if (problem === undefined) continue;
-    if (reading.seen.size === 0) throw new SaveSyntaxError(problem, line);
+    if (reading.found.size === 0) throw new SaveSyntaxError(problem, line);
     return forged(problem, line);
   }
   return undefined;
@@ -70,14 +81,16 @@ type Section = {
   readonly order: string[];
   at: number;
   hasRules: boolean;
+  /** No rule so far may hide others. */
+  isTrusted: boolean;
 };
 
 type Reading = {
-  readonly name: TableName;
-  found: Map<string, RuleText[]>;
-  readonly seen: Set<string>;
+  /** The tables so far, also those that nobody asks for. */
+  readonly found: Map<string, Map<string, RuleText[]>>;
+  /** Why a table cannot be trusted, or is not shown whole. */
+  readonly doubts: Map<string, string>;
   section?: Section | undefined;
-  unverifiable: string;
 };
 
 /** Takes a line in; gives what is wrong with it. */
@@ -89,23 +102,28 @@ function takeLine(line: string, reading: Reading): string | undefined {
     return undefined;
   }
   if (line.startsWith(":")) return declare(line, section);
-  return takeRule(line, section, section.table === reading.name);
+  return takeRule(line, section, reading.doubts);
 }
 
 function takeOutside(line: string, reading: Reading): string | undefined {
   if (line !== "" && !line.startsWith("#")) return openSection(line, reading);
-  reading.unverifiable ||= hiddenBy(line, reading.name);
+  const table = hiddenBy(line);
+  if (table !== "") addDoubt(reading.doubts, table, printable(line.slice(1).trim()));
   return undefined;
+}
+
+// The first one counts.
+function addDoubt(doubts: Map<string, string>, table: string, doubt: string): void {
+  if (!doubts.has(table)) doubts.set(table, doubt);
 }
 
 function openSection(line: string, reading: Reading): string | undefined {
   const table = /^\*([a-z]+)$/.exec(line)?.[1];
   if (table === undefined) return "a line outside of any table";
-  if (reading.seen.has(table)) return "a table that was there already";
-  reading.seen.add(table);
+  if (reading.found.has(table)) return "a table that was there already";
   const chains = new Map<string, RuleText[]>();
-  if (table === reading.name) reading.found = chains;
-  reading.section = { table, chains, order: [], at: 0, hasRules: false };
+  reading.found.set(table, chains);
+  reading.section = { table, chains, order: [], at: 0, hasRules: false, isTrusted: true };
   return undefined;
 }
 
@@ -141,7 +159,7 @@ function declare(line: string, section: Section): string | undefined {
   return undefined;
 }
 
-function takeRule(line: string, section: Section, counts: boolean): string | undefined {
+function takeRule(line: string, section: Section, doubts: Map<string, string>): string | undefined {
   const chain = chainOf(line);
   const rules = section.chains.get(chain);
   if (rules === undefined) return "an unknown line";
@@ -152,15 +170,17 @@ function takeRule(line: string, section: Section, counts: boolean): string | und
   const rule = readRule(line);
   if (rule === undefined) return "a rule with odd words, or a quote that is left open";
   section.hasRules = true;
-  rules.push(line);
-  return counts ? hidingIn(rule, section.chains) : undefined;
+  const hiding = hidingIn(rule, section.chains);
+  if (hiding !== undefined) addDoubt(doubts, section.table, forged(hiding, line));
+  section.isTrusted &&= hiding === undefined;
+  if (section.isTrusted) rules.push(line);
+  return undefined;
 }
 
 // Rules or base chains of nft's own stand in the table, and the tool exits 0 all the same. Of the first kind it prints
 // nothing of the table, which without this line would look empty; of the second it prints the rest as if it were all:
 //   # Table `nat' is incompatible, use 'nft' tool.
 //   # Table `nat' contains incompatible base-chains, use 'nft' tool to list them.
-function hiddenBy(remark: string, name: TableName): string {
-  const table = /^# Table .([^ ]+). (?:is|contains) incompatible\b/.exec(remark)?.[1];
-  return table === name ? printable(remark.slice(1).trim()) : "";
+function hiddenBy(remark: string): string {
+  return /^# Table .([^ ]+). (?:is|contains) incompatible\b/.exec(remark)?.[1] ?? "";
 }

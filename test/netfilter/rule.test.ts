@@ -1,6 +1,6 @@
 // A rule's text, read.
 import { expect, test } from "vitest";
-import { chainOf, content, readRule, targetOf, words } from "../../src/netfilter/rule.ts";
+import { chainOf, content, readRule, targetOf, unquoted, words } from "../../src/netfilter/rule.ts";
 
 const lines: [when: string, line: string, found: string[] | undefined][] = [
   ["there are none", "", []],
@@ -23,26 +23,17 @@ const lines: [when: string, line: string, found: string[] | undefined][] = [
 ];
 
 test.each(lines)("words() splits a line when %s", (_, line, found) => {
-  expect(words(line)?.map(({ text }) => text)).toEqual(found);
+  expect(words(line)?.map(unquoted)).toEqual(found);
 });
 
-test("words() says which words were quoted, and where they stand", () => {
-  expect(words('-m "-p"')).toEqual([
-    { text: "-m", quoted: false, start: 0, end: 2 },
-    { text: "-p", quoted: true, start: 3, end: 7 },
-  ]);
+test("words() leaves the quotes of what was quoted", () => {
+  expect(words('-m "-p" "a \\"b"')).toEqual(["-m", '"-p"', '"a \\"b"']);
 });
 
 test("readRule() reads a rule part by part", () => {
   const line =
     '-A OUTPUT ! -s 10.0.0.0/8 -o eth0 -p tcp -m string ! --string "-j" --algo bm -m mark --mark 0x1 -g F --x y';
-  const rule = readRule(line);
-  const texts = (some: readonly { text: string }[] = []) => some.map(({ text }) => text);
-  expect({
-    ...rule,
-    matches: rule?.matches.map(({ name, options }) => [name, ...texts(options)]),
-    targetOptions: texts(rule?.targetOptions),
-  }).toEqual({
+  expect(readRule(line)).toEqual({
     chain: "OUTPUT",
     conditions: [
       { option: "-s", value: "10.0.0.0/8", inverted: true },
@@ -50,8 +41,8 @@ test("readRule() reads a rule part by part", () => {
       { option: "-p", value: "tcp", inverted: false },
     ],
     matches: [
-      ["string", "!", "--string", "-j", "--algo", "bm"],
-      ["mark", "--mark", "0x1"],
+      { name: "string", options: ["!", "--string", '"-j"', "--algo", "bm"], at: 9 },
+      { name: "mark", options: ["--mark", "0x1"], at: 16 },
     ],
     verdict: "-g",
     target: "F",
