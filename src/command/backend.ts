@@ -42,14 +42,17 @@ export async function chooseBackend(
  * @throws CniError 101 when there are none, or none that work; 11 when that is not known.
  */
 export async function chooseFor(call: Call, wanting: Wanting): Promise<Chosen> {
-  const { wanted } = wanting;
+  const { wanted, required } = wanting;
   const toolbox = openToolbox(call.deps);
   const mode = call.plugin.linkerd["iptables-mode"];
   if (mode === "plain") {
-    return { choice: requireTools(await equipPlain(toolbox, wanted), wanting), free: false };
+    return {
+      choice: requireTools(await equipPlain(toolbox, wanted, required), wanting),
+      free: false,
+    };
   }
   if (mode === "nft" || mode === "legacy") {
-    const decided = { backend: mode, reason: "the conf's iptables-mode" };
+    const decided = { backend: mode, reason: "the conf's iptables-mode", required };
     return { choice: requireTools(await equip(toolbox, decided, wanted), wanting), free: false };
   }
   return { choice: await equipFreely(toolbox, await decide(call, wanting), wanting), free: true };
@@ -66,13 +69,16 @@ async function equipFreely(
   decided: Decision,
   wanting: Wanting,
 ): Promise<BackendChoice> {
-  const { backend } = decided;
+  const { backend, reason } = decided;
+  const { wanted, required } = wanting;
   try {
-    return requireTools(await equip(toolbox, decided, wanting.wanted), wanting);
+    const first = { backend, reason, required };
+    return requireTools(await equip(toolbox, first, wanted), wanting);
   } catch (error) {
-    const other = { backend: otherThan(backend), reason: `no programs of ${backend} for all` };
+    const why = `no programs of ${backend} for all`;
+    const other = { backend: otherThan(backend), reason: why, required };
     try {
-      return requireTools(await equip(toolbox, other, wanting.wanted), wanting);
+      return requireTools(await equip(toolbox, other, wanted), wanting);
     } catch {
       // Nor has it; the first error says what the node was found to use.
       throw error;

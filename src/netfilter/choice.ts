@@ -12,6 +12,11 @@ export type BackendChoice = {
   readonly lacking: ReadonlyMap<Family, CniError>;
 };
 
+/** What was decided, and the families that the choice is nothing without: of these an error speaks first. */
+export type Decided = Pick<BackendChoice, "backend" | "reason"> & {
+  readonly required?: readonly Family[];
+};
+
 type Found = readonly (readonly [Family, Tools | undefined])[];
 
 /**
@@ -20,20 +25,22 @@ type Found = readonly (readonly [Family, Tools | undefined])[];
  */
 export async function equip(
   toolbox: Toolbox,
-  { backend, reason }: Pick<BackendChoice, "backend" | "reason">,
+  decided: Decided,
   wanted: readonly Family[],
 ): Promise<BackendChoice> {
+  const { backend } = decided;
   const found: Found = await Promise.all(
     wanted.map(async (family) => [family, await toolbox.find(backend, family)] as const),
   );
   const plain = await plainOnes(toolbox, withoutTools(found));
-  return complete({ backend, reason }, found, (lacking) => missing(backend, lacking, plain));
+  return complete(decided, found, (lacking) => missing(backend, lacking, plain));
 }
 
 /** The choice of the plain names: of whichever backend they are. @throws CniError as above. */
 export async function equipPlain(
   toolbox: Toolbox,
   wanted: readonly Family[],
+  required: readonly Family[] = [],
 ): Promise<BackendChoice> {
   const plain = await plainOnes(toolbox, families);
   const there = wanted.flatMap((family) => plain.get(family)?.backend ?? []);
@@ -42,7 +49,7 @@ export async function equipPlain(
     const one = plain.get(family);
     return [family, one?.backend === backend ? one.tools : undefined] as const;
   });
-  const decided = { backend, reason: `the plain iptables is ${backend}` };
+  const decided = { backend, reason: `the plain iptables is ${backend}`, required };
   return complete(decided, found, (lacking) => missing("plain", lacking, plain));
 }
 
@@ -56,7 +63,7 @@ export function toolsFor(choice: BackendChoice, family: Family): Tools {
 }
 
 function complete(
-  decided: Pick<BackendChoice, "backend" | "reason">,
+  { backend, reason, required = [] }: Decided,
   found: Found,
   why: (lacking: readonly Family[]) => CniError,
 ): BackendChoice {
@@ -64,9 +71,13 @@ function complete(
     tools === undefined ? [] : [[family, tools]],
   );
   const lacking = withoutTools(found);
-  if (there.length === 0) throw why(lacking);
+  if (there.length === 0) {
+    const needed = lacking.filter((family) => required.includes(family));
+    throw why(needed.length > 0 ? needed : lacking);
+  }
   return {
-    ...decided,
+    backend,
+    reason,
     tools: new Map(there),
     lacking: new Map(lacking.map((family) => [family, why([family])])),
   };

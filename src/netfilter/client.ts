@@ -1,14 +1,15 @@
 // Writes and reads nat tables in a netns: the one place that knows how the tools are called. Edge.
 // However many families and backends: one child of ours, which enters the netns once and works on all side by side.
 import { monotonicMs } from "../clock.ts";
-import { type ExecResult, longestOutputBytes } from "../netns/exec.ts";
+import type { ExecResult } from "../netns/exec.ts";
 import type { Host } from "../netns/host.ts";
 import type { Netns } from "../netns/path.ts";
 import type { Capability } from "../netns/rights.ts";
-import { readStartFailure, type StartFailure } from "../netns/start-failure.ts";
-import { foreignNetns, lackedWords } from "./failure.ts";
-import { type Presence, parsePresence, presenceScript } from "./presence.ts";
-import { longestSaveChars } from "./save.ts";
+import { readStartFailure } from "../netns/start-failure.ts";
+import { batchProblem, isPassing, outcomesIn, restoredIn } from "./answer.ts";
+import { lackedWords } from "./failure.ts";
+import { type Presence, parsePresence } from "./presence.ts";
+import { scriptOf } from "./script.ts";
 import type { Backend, Family } from "./table.ts";
 import type { Tools } from "./toolbox.ts";
 
@@ -149,7 +150,7 @@ async function runBatch(
     argv: [
       ...limited(host, timeoutMs, [...entering(host, place), ...unsharing(host, mask), "/bin/sh"]),
       "-c",
-      `${presenceScript(looked)}${script}`,
+      scriptOf(looked),
       "sluice",
       mask.join(" "),
       ...jobs.flatMap((job, index) => jobArguments(job, index, wait)),
@@ -234,150 +235,7 @@ function lockWaitSeconds(timeoutMs: number): string {
 }
 
 function readOutcomes(jobs: readonly Job[], result: ExecResult): Outcome[] {
-  const [statuses = "", ...streams] = result.outputs;
-  const outcomes = jobs.flatMap((job, i): Outcome[] => {
-    if (statuses.split("\n").includes(`${i} absent`)) return [{ job, ...nothingDone }];
-    const found = new RegExp(`^${i} (\\d+) (\\d+)$`, "m").exec(statuses);
-    if (found === null) return [];
-    const [restoreStatus, saveStatus] = [Number(found[1]), Number(found[2])];
-    const [stderr = "", saved = ""] = streams.slice(2 * i).map(ofJob);
-    const native = job.native === undefined ? {} : { native: nativeAnswer(statuses, streams) };
-    return [{ job, restoreStatus, saveStatus, saved, stderr: stderr.trim(), ...native }];
-  });
+  const outcomes = outcomesIn(jobs, result);
   if (outcomes.length === jobs.length) return outcomes;
-  const restored = jobs.filter(({ restore }, i) => {
-    return restore !== "" && new RegExp(`^${i} 0\\b`, "m").test(statuses);
-  });
-  throw new BatchError(batchProblem(jobs, result), isPassing(result), restored);
+  throw new BatchError(batchProblem(jobs, result), isPassing(result), restoredIn(jobs, result));
 }
-
-// nft's answer stands in the last job's streams, behind a NUL: neither a save nor JSON can hold one.
-function nativeAnswer(statuses: string, streams: readonly string[]): NativeAnswer {
-  const status = /^nft (\d+)$/m.exec(statuses)?.[1];
-  const [said = "", text = ""] = streams.slice(-2).map((stream) => stream.split("\0")[1] ?? "");
-  return { status: status === undefined ? undefined : Number(status), text, said: said.trim() };
-}
-
-function ofJob(stream: string): string {
-  return stream.split("\0", 1)[0] ?? "";
-}
-
-const nothingDone = {
-  restoreStatus: 0,
-  saveStatus: 0,
-  saved: "",
-  stderr: "",
-  absent: true,
-} as const;
-
-function batchProblem(jobs: readonly Job[], result: ExecResult): string {
-  const [statuses = "", said = ""] = result.outputs;
-  const failure = startFailureOf(result);
-  if (result.isTooLong === true) return tooLongProblem(jobs, result);
-  if (failure?.isPassing === true) return `a process could not be started: ${failure.said}`;
-  if (result.startError !== "") return result.startError;
-  if (!wasEnded(result)) {
-    const line = said.trim().split("\n", 1)[0] ?? "";
-    return `entering the netns failed with exit status ${result.exitCode}: ${line || "no message"}`;
-  }
-  const open = jobs.flatMap((job, i) => {
-    if (new RegExp(`^${i} (\\d+ \\d+|absent)$`, "m").test(statuses)) return [];
-    const isRestored = job.restore === "" || new RegExp(`^${i} `, "m").test(statuses);
-    const program = isRestored ? job.tools.save : job.tools.restore;
-    return [`${program} (${job.backend}, ${job.family}, table ${job.table ?? "nat"})`];
-  });
-  const how = result.timedOut || result.exitCode === 137 ? tooLate : "was killed";
-  return `${open.join(" and ") || "a look into the netns"} ${how}`;
-}
-
-function tooLongProblem(jobs: readonly Job[], { outputs }: ExecResult): string {
-  const long = jobs.filter((_, i) => {
-    return outputs.slice(1 + 2 * i, 3 + 2 * i).some(({ length }) => length > longestSaveChars);
-  });
-  const programs = long.map(
-    ({ tools, backend, family }) => `${tools.save} (${backend}, ${family})`,
-  );
-  return `${programs.join(" and ") || "a tool"} printed more than ${longestOutputBytes} bytes, which nobody's rules take`;
-}
-
-const tooLate = "did not end within the deadline; run it by hand to see what it waits for";
-
-/** Another try may do. */
-function isPassing(result: ExecResult): boolean {
-  return wasEnded(result) || startFailureOf(result)?.isPassing === true;
-}
-
-/**
- * The batch did not end by itself: the deadline ended it, or somebody did. Or that became of a part of it: the shell itself
- * ends well then, with a job that told nothing.
- */
-function wasEnded({ timedOut, exitCode, startError, isTooLong }: ExecResult): boolean {
-  if (isTooLong === true) return false;
-  const isUnsaid = exitCode === 0 || (exitCode === undefined && startError === "");
-  return timedOut || exitCode === 137 || isUnsaid;
-}
-
-// Every second stream is a job's messages; those of the shell itself are among the first job's.
-function startFailureOf({ startError, outputs }: ExecResult): StartFailure | undefined {
-  return readStartFailure([startError, ...outputs.filter((_, i) => i % 2 === 1)]);
-}
-
-// Constant: what differs from call to call are its arguments. First, files to hide from what is run here (blanks between
-// them), which the caller gave a mount namespace for. Then for each job: file descriptor for messages (the one after
-// it is for the save's text), restore program or "", save program, table for the save or "", the file that says whether
-// there is anything to read, or the word "possible" where there is something to do only if IPv6 is possible (as the lines of
-// presence.ts ahead of these found it), or ""; seconds to wait for the lock, restore text. Last, nft where it is to be asked.
-// Lines go to stdout as soon as something is known: "job restore-status", at the end of the job "job restore-status
-// save-status" or "job absent", and "nft status".
-// - The save of legacy is called without -t: with it, it makes the table. The file is /proc/net/ip_tables_names: an
-//   empty one means that legacy has no table, and spares the call.
-// - The last job runs in the shell itself: a process less. A here-document, not a pipe: the same, and the text is data.
-// - nft comes after it, in the same streams, behind a NUL: some shells know no descriptors beyond 9.
-// - Of a netns that another user namespace owns legacy takes no owner match, and leaves an empty table, which nothing takes
-//   away: it is not asked. Told by whose the netns' settings are, where root's own are root's ($lo).
-const script = `
-lo=/proc/sys/net/ipv4/conf/lo/forwarding
-isforeign() {
-  case $1 in
-    *-owner*) [ -O /proc/sys/kernel/ostype ] && [ -e "$lo" ] && { [ -O "$lo" ]; [ $? -eq 1 ]; } ;;
-    *) return 1 ;;
-  esac
-}
-job() {
-  n=$1 r=0 s=0
-  if [ -n "$3" ]; then
-    if [ -z "$5" ] && isforeign "$8"; then
-      echo "${foreignNetns}" >&"$2"
-      r=4
-    else
-      "$3" --noflush \${7:+--wait "$7"} <<EOF >&"$2" 2>&1 || r=$?
-$8
-EOF
-    fi
-    echo "$n $r"
-  fi
-  "$4" \${5:+-t "$5"} >&"$(($2 + 1))" 2>&"$2" || s=$?
-  echo "$n $r $s"
-}
-for file in $1; do mount --bind /dev/null "$file" || exit 1; done
-shift
-n=0
-while [ $# -ge 7 ]; do
-  last=$1
-  if [ "$5$possible" = possible ]; then echo "$n absent"
-  elif [ -n "$5" ] && [ "$5" != possible ] && ! read -r found 2>/dev/null <"$5"; then echo "$n 0 0"
-  elif [ $# -ge 14 ]; then job "$n" "$@" &
-  else job "$n" "$@"
-  fi
-  shift 7; n=$((n + 1))
-done
-if [ $# -gt 0 ]; then
-  s=0
-  {
-    printf '\\0'; printf '\\0' >&2
-    "$1" -j list ruleset || s=$?
-  } >&"$((last + 1))" 2>&"$last"
-  echo "nft $s"
-fi
-wait
-`;

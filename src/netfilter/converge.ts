@@ -5,7 +5,7 @@ import { type BackendChoice, toolsFor } from "./choice.ts";
 import { BatchError, type Job, type Outcome } from "./client.ts";
 import { readFailure } from "./failure.ts";
 import {
-  isNeeded,
+  giveUp,
   type Left,
   leaveUnequipped,
   mayBeAbsent,
@@ -134,17 +134,6 @@ async function tryOnce(round: Round, looks: readonly Job[]): Promise<Outcome[]> 
   }
   requireSpoken(round);
   return outcomes.slice(open.length);
-}
-
-// No more tries: families that are refused again and again, and need not be redirected, are left out.
-function giveUp(round: Round, tries: number): void {
-  const { session, all } = round;
-  const open = all.filter((progress) => !isDone(progress));
-  const error = gaveUp(session.choice, all, tries);
-  for (const progress of open) {
-    if (progress.failure === undefined || isNeeded(round, progress.ruleset.family)) throw error;
-  }
-  for (const progress of open) progress.left = error;
 }
 
 async function runAll(

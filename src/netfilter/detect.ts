@@ -146,7 +146,8 @@ async function tryBackend(
 ): Promise<Trial | string> {
   try {
     const wanted = needed.rulesets.map(({ family }) => family);
-    const choice = await equip(detecting.toolbox, { backend, reason: "trial" }, wanted);
+    const decided = { backend, reason: "trial", required: needed.required };
+    const choice = await equip(detecting.toolbox, decided, wanted);
     return await tryChoice(detecting, choice, needed);
   } catch (error) {
     // A lock, or no time left, says nothing about the backend (istio#58507).

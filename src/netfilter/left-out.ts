@@ -4,7 +4,8 @@ import { CniError } from "../cni/error.ts";
 import { type BackendChoice, toolsFor } from "./choice.ts";
 import type { Client, Place } from "./client.ts";
 import { isSpoken, type Presence } from "./presence.ts";
-import type { Progress } from "./progress.ts";
+import { isDone, type Progress } from "./progress.ts";
+import { gaveUp } from "./refusal.ts";
 import type { Family } from "./table.ts";
 
 /** Where, with what, and in what time work is done. */
@@ -71,8 +72,8 @@ export function requireSpoken(round: Round): void {
   }
 }
 
-/** True for a family that must end redirected, as far as the netns was looked at. */
-export function isNeeded({ session, presence }: Round, family: Family): boolean {
+// A family that must end redirected, as far as the netns was looked at.
+function isNeeded({ session, presence }: Round, family: Family): boolean {
   const { required, place } = session;
   if (required === undefined || required.includes(family)) return true;
   return place !== "scratch" && isSpoken(presence, family);
@@ -85,4 +86,18 @@ export function isNeeded({ session, presence }: Round, family: Family): boolean 
 export function requireOne(all: readonly Progress[]): void {
   const refusal = all.find(({ left }) => left instanceof CniError)?.left;
   if (refusal instanceof CniError && all.every(({ left }) => left !== undefined)) throw refusal;
+}
+
+/**
+ * No more tries: families that were refused again and again, and need not be redirected, are left out.
+ * @throws CniError 11 where another has not come to its end.
+ */
+export function giveUp(round: Round, tries: number): void {
+  const { session, all } = round;
+  const open = all.filter((progress) => !isDone(progress));
+  const mayNotBeLeft = open.filter(({ failure, ruleset }) => {
+    return failure === undefined || isNeeded(round, ruleset.family);
+  });
+  if (mayNotBeLeft.length > 0) throw gaveUp(session.choice, mayNotBeLeft, tries);
+  for (const progress of open) progress.left = gaveUp(session.choice, [progress], tries);
 }

@@ -20,6 +20,8 @@ export const advice = {
     "the kernel refuses a rule that it knows: most likely the netns belongs to another user namespace (hostUsers: false, a rootless runtime), where xt_owner cannot be used",
   none: "see the tool's message; nothing of ours is left half-way",
   install: "install iptables 1.8 or later, or set linkerd.iptables-mode to what is there",
+  oneBackend:
+    "the rules of one pod go through one backend: let update-alternatives lead both names to the same, or set linkerd.iptables-mode to nft or legacy and install what that lacks",
   cannotRun: "the program cannot be run: install iptables",
   library: "the node's iptables has no extension REDIRECT: install all of iptables",
   modules:

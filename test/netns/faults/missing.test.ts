@@ -38,7 +38,7 @@ const poor: readonly {
     mode: "nft",
     families: ["ipv4"],
     code: 101,
-    msg: "no iptables programs of backend nft for ipv4 on the node",
+    msg: "no iptables programs of backend nft for ipv4 on the node: iptables is legacy",
     details: advice.install,
   },
   {
@@ -78,8 +78,8 @@ const poor: readonly {
     mode: "plain",
     families: ["ipv4", "ipv6"],
     code: 101,
-    msg: "no iptables programs under the plain names for ipv6 on the node",
-    details: advice.install,
+    msg: "iptables is nft and ip6tables is legacy",
+    details: advice.oneBackend,
   },
   {
     name: "no nsenter (C179)",
