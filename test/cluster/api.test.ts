@@ -109,7 +109,8 @@ test("only pods that may be meshed wait for the API server when sandboxes are ma
 }) => {
   const waiting = "api-away-meshed";
   const others = ["api-away-plain", "api-away-excluded"];
-  await askApi(cluster, await readmeAccount(cluster), { "timeout-seconds": 8 });
+  const options = { "timeout-seconds": 8, "exclude-namespaces": ["kube-system"] };
+  await askApi(cluster, await readmeAccount(cluster), options);
   await apply(cluster, [
     podManifest(waiting, { sidecar: true, serves: true }),
     podManifest("api-away-plain", { serves: true }),

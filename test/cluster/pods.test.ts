@@ -106,14 +106,14 @@ test("a pod's events say in our words why it does not start when ADD fails", asy
 
 test("the node is not ready, in our words, while STATUS fails", async ({ cluster, skip }) => {
   skip(!release.asksStatus, "containerd 1.6 asks no plugin for its STATUS");
-  const kubeconfig = "/nonexistent/kubeconfig";
-  const sluice = { kubernetes: { kubeconfig } };
+  const stateDir = "/proc/sluice";
+  const sluice = { sluice: { "state-dir": stateDir } };
   await setChain(cluster, chain(cluster, { name: "slc-broken", sluice }));
 
   const broken = await until(
     async () => {
       const seen = await readiness();
-      return seen.includes(kubeconfig) ? seen : undefined;
+      return seen.includes(stateDir) ? seen : undefined;
     },
     () => "a node that is not ready",
   );

@@ -176,7 +176,7 @@ onNew("STATUS is asked and the network is ready when sluice can work", async ({ 
 });
 
 onNew("the network is not ready, in our words, when STATUS fails", async ({ node }) => {
-  const sluice = { kubernetes: { kubeconfig: "/nonexistent/kubeconfig" } };
+  const sluice = { sluice: { "state-dir": "/proc/sluice" } };
   await node.load(annotatedChain(node.box, { name: "slc-broken", cniVersion: "1.1.0", sluice }));
 
   expect(await node.crictl.networkReady()).toEqual({
@@ -184,7 +184,7 @@ onNew("the network is not ready, in our words, when STATUS fails", async ({ node
     status: false,
     reason: "NetworkPluginNotReady",
     message: expect.stringMatching(
-      /^Network plugin returns error: sluice cannot work on this node: .*\/nonexistent\/kubeconfig/,
+      /^Network plugin returns error: sluice cannot work on this node: .*\/proc\/sluice/,
     ),
   });
 });
