@@ -131,8 +131,10 @@ function answering(exec: Exec): Exec {
       if (text !== "") saved.set(save, savedFrom(text));
       return ["", saved.get(save) ?? ""];
     });
-    const statuses = [...jobs.map((_, i) => `${i} 0 0\n`), "nft 0\n"].join("");
-    const outputs = [statuses, ...streams.slice(0, -1), `${streams.at(-1) ?? ""}\0${listing}\n`];
+    const asked = told.slice(7 * jobs.length).slice(1);
+    const statuses = [...jobs.map((_, i) => `${i} 0 0\n`), ...asked.map(() => "nft 0\n")].join("");
+    const last = [streams.at(-1) ?? "", ...asked.map(() => listing)].join("\0");
+    const outputs = [statuses, ...streams.slice(0, -1), last];
     return { exitCode: 0, timedOut: false, startError: "", outputs };
   };
 }

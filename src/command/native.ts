@@ -4,31 +4,48 @@ import { printable } from "../cni/printable.ts";
 import type { Outcome } from "../netfilter/client.ts";
 import { restoreJob } from "../netfilter/converge.ts";
 import type { Session } from "../netfilter/left-out.ts";
-import { NativeSyntaxError, type NativeView, parseNative } from "../netfilter/native.ts";
+import {
+  mergeViews,
+  NativeSyntaxError,
+  type NativeView,
+  parseNative,
+} from "../netfilter/native.ts";
 import { few, foreignBases } from "../netfilter/outside.ts";
 import { UnverifiableError } from "../netfilter/refusal.ts";
 import { families } from "../netfilter/table.ts";
 import type { Call } from "./call.ts";
 
-/** What nft told with these outcomes, or why that cannot be used; undefined where it was not asked, or lists nothing here. */
+/** Lists the chains, but not their rules: quick, whatever a netns holds. */
+export const listChains = "list chains";
+
+/** Lists everything. */
+export const listAll = "list ruleset";
+
+/**
+ * What nft told with these outcomes, or why that cannot be used; undefined where it was not asked, or lists nothing here. A
+ * table that it does not find is not there.
+ */
 export function readNative(
   call: Call,
   outcomes: readonly Outcome[],
 ): NativeView | Error | undefined {
-  const answer = outcomes.find(({ native }) => native !== undefined)?.native;
-  if (answer === undefined) return undefined;
-  const { status, said, text } = answer;
+  const answers = outcomes.flatMap(({ native }) => native ?? []);
+  const [first] = answers;
+  if (first === undefined) return undefined;
   // Ended while it read what this netns holds: that may be the pod's doing.
-  if (status === undefined || status > 128) {
-    return new Error(`nft was ended while it listed the chains (${status ?? "no time left"})`);
+  const ended = answers.find(({ status }) => status === undefined || status > 128);
+  if (ended !== undefined) {
+    return new Error(`nft was ended in \`${ended.listing}\` (${ended.status ?? "no time left"})`);
   }
   // No such feature, no such kernel: nobody's doing in this netns.
-  if (status !== 0) {
+  if (first.status !== 0) {
+    const { status, said } = first;
     call.log.warn({ status, said }, "nft lists no chains here: those of its own are not seen");
     return undefined;
   }
   try {
-    return parseNative(text);
+    const told = answers.filter(({ status }) => status === 0);
+    return mergeViews(told.map(({ text }) => parseNative(text)));
   } catch (error) {
     if (error instanceof NativeSyntaxError) return error;
     throw error;
@@ -44,12 +61,13 @@ export async function withForeignBases(
   { client, place, choice, remainingMs }: Session,
   error: unknown,
 ): Promise<unknown> {
-  const native = call.deps.find("nft");
+  const program = call.deps.find("nft");
   const [family] = choice.tools.keys();
-  if (!(error instanceof UnverifiableError) || native === undefined || family === undefined) {
+  if (!(error instanceof UnverifiableError) || program === undefined || family === undefined) {
     return error;
   }
   try {
+    const native = { program, listings: [listChains] };
     const jobs = [{ ...restoreJob(choice, family, []), native }];
     const view = readNative(call, await client(place, jobs, remainingMs()));
     if (view === undefined || view instanceof Error) return error;

@@ -1,18 +1,19 @@
 // What CHECK sees of a netns: both backends' tables, and nft's own view where nft is on the node. Edge; changes nothing.
-// One child; a second one only where a rule of nft's own keeps iptables-save from showing all tables in one.
+// One child; a second one looks closer where something of nft's own may take the traffic, or keeps save from showing all.
 import { CniError, errorCode } from "../cni/error.ts";
 import { standFor } from "../mesh/linkerd-rules.ts";
-import type { BackendChoice } from "../netfilter/choice.ts";
+import { type BackendChoice, toolsFor } from "../netfilter/choice.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/client.ts";
 import type { Drift } from "../netfilter/compare.ts";
-import { isUndecodable, readTables, restoreJob } from "../netfilter/converge.ts";
+import { readTables, restoreJob } from "../netfilter/converge.ts";
+import { nativeName } from "../netfilter/outside.ts";
 import type { Presence } from "../netfilter/presence.ts";
-import { compareSight, type Save, type Sight } from "../netfilter/sight.ts";
-import { type Family, otherThan, type Ruleset } from "../netfilter/table.ts";
+import { asksForRules, compareSight, type Save, type Sight } from "../netfilter/sight.ts";
+import { type Family, otherThan, type Ruleset, type Table } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
 import type { Call } from "./call.ts";
 import { looksInto } from "./look.ts";
-import { readNative } from "./native.ts";
+import { listAll, listChains, readNative } from "./native.ts";
 
 /** What a netns should hold, and through which backend it was written. */
 export type Wanted = {
@@ -34,57 +35,85 @@ export type Seen = { readonly drifts: Drift[]; readonly presence: Presence | und
 export async function observe(call: Call, netns: Netns, wanted: Wanted): Promise<Seen> {
   const { choice, open } = wanted;
   const client = makeClient(call.deps, open);
-  const all = await client(netns, await jobsFor(call, wanted), call.remainingMs());
-  // Each text once: it may be long.
-  const looks = all.map((outcome): Look => ({ outcome, save: readSave(outcome) }));
-  const hidden = wanted.optional.filter((family) =>
-    looks.some((one) => isHidden(one, family, choice)),
-  );
-  const rulesets = wanted.rulesets.filter(({ family }) => !hidden.includes(family));
-  const first = looks.filter(({ save }) => !hidden.includes(save.family));
-  requireShown(first, choice);
-  const undecodable = first.filter(({ outcome }) => isUndecodable(outcome));
-  const broken = undecodable.map(({ outcome }) => natAlone(outcome.job));
-  const second = broken.length === 0 ? [] : await client(netns, broken, call.remainingMs());
-  const seen = first.map(({ save }) => save);
-  const saves = withNat(seen, second.map(readSave));
-  const sight: Sight = { saves, native: readNative(call, all) };
-  const drifts = compareSight({ rulesets, backend: choice.backend, standFor }, sight);
-  return { drifts, presence: all[0]?.presence };
+  const first = await client(netns, await jobsFor(call, wanted), call.remainingMs());
+  const saves = first.map(readSave);
+  const expected = { rulesets: wanted.rulesets, backend: choice.backend, standFor };
+  const seen: Looked = { saves, native: readNative(call, first) };
+  const jobs = closerJobs(call, seen, asksForRules(expected, seen));
+  const second = jobs.length === 0 ? [] : await client(netns, jobs, call.remainingMs());
+  const sight = closer(seen, second, readNative(call, second));
+  const rulesets = shownOf(wanted, sight);
+  requireShown(rulesets, choice, sight);
+  return {
+    drifts: compareSight({ ...expected, rulesets }, sight),
+    presence: first[0]?.presence,
+  };
 }
 
-/** A look, and what was read of it. */
-type Look = { readonly outcome: Outcome; readonly save: Save };
+/** A save, and the job that it came from. */
+type LookedAt = Save & { readonly job: Job; readonly isMixed: boolean };
 
-function isHidden({ outcome, save }: Look, family: Family, { backend }: BackendChoice): boolean {
-  if (save.family !== family || save.backend !== backend) return false;
-  // That may still be shown, by itself.
-  if (isUndecodable(outcome)) return false;
-  const { nat } = save.tables;
-  return nat instanceof Error || nat.unverifiable !== undefined;
+type Looked = Omit<Sight, "saves"> & { readonly saves: readonly LookedAt[] };
+
+// What is optional counts where it is shown.
+function shownOf({ rulesets, optional, choice }: Wanted, sight: Sight): Ruleset[] {
+  return rulesets.filter(({ family }) => {
+    const nat = natOf(sight, family, choice);
+    const isShown = !(nat instanceof Error) && nat?.unverifiable === undefined;
+    return isShown || !optional.includes(family);
+  });
+}
+
+function natOf(
+  { saves }: Sight,
+  family: Family,
+  { backend }: BackendChoice,
+): Table | Error | undefined {
+  return saves.find((save) => save.family === family && save.backend === backend)?.tables.nat;
 }
 
 async function jobsFor(call: Call, { rulesets, choice }: Wanted): Promise<Job[]> {
   const own = rulesets.map(({ family }) => restoreJob(choice, family, []));
   const others = await looksInto(call, otherThan(choice.backend), rulesets);
-  const native = call.deps.find("nft");
-  if (native === undefined) {
-    call.log.debug({}, "nft is not on the node: chains of nft's own are not seen");
-  }
-  return [...own, ...others].map((job, i) => {
-    const asking = i === 0 && native !== undefined ? { native } : {};
-    return { ...job, table: "all", ...asking };
-  });
+  const jobs = [...own, ...others].map((job): Job => ({ ...job, table: "all" }));
+  // The nat tables as nft sees them tell whether they act at all; not `list tables`, for which 1.0.6 reads all rules of all.
+  const nats = rulesets.map(({ family }) => `list table ${nativeName(family, "nat")}`);
+  return asking(call, jobs, [listChains, ...(choice.backend === "nft" ? nats : [])]);
 }
 
-// A rule of nft's own in some table ends the save of all; the nat table may be shown by itself.
+function asking(call: Call, jobs: readonly Job[], listings: readonly string[]): Job[] {
+  const program = call.deps.find("nft");
+  if (program === undefined) {
+    call.log.debug({}, "nft is not on the node: chains of nft's own are not seen");
+    return [...jobs];
+  }
+  return jobs.map((job, i) => (i === 0 ? { ...job, native: { program, listings } } : job));
+}
+
+// A rule in some table can end the save of all, or make it a text that nobody can trust; the nat table may be shown by itself.
+// And rules of nft's own are only asked for where they matter: a listing of thousands takes seconds.
+function closerJobs(call: Call, { saves }: Looked, needsRules: boolean): Job[] {
+  const doubtful = saves.filter(({ backend, isMixed }) => backend === "nft" && isMixed);
+  const looked = needsRules && doubtful.length === 0 ? saves.slice(0, 1) : doubtful;
+  const jobs = looked.map(({ job }) => natAlone(job));
+  return needsRules ? asking(call, jobs, [listAll]) : jobs;
+}
+
 function natAlone({ family, backend, tools, restore }: Job): Job {
   return { family, backend, tools, restore };
 }
 
-function readSave(outcome: Outcome): Save {
-  const { family, backend } = outcome.job;
-  return { family, backend, tables: readTables(outcome) };
+function closer(sight: Sight, second: readonly Outcome[], native: Sight["native"]): Sight {
+  const saves = withNat(sight.saves, second.map(readSave));
+  if (!second.some(({ job }) => job.native !== undefined)) return { saves, native: sight.native };
+  return { saves, native: native ?? new Error("nft lists chains of its own, but not their rules") };
+}
+
+// Each text once: it may be long.
+function readSave(outcome: Outcome): LookedAt {
+  const { job } = outcome;
+  const { isMixed, ...tables } = readTables(outcome);
+  return { job, family: job.family, backend: job.backend, tables, isMixed };
 }
 
 // What the second look showed of nat, beside what the first one said of the other tables.
@@ -99,14 +128,14 @@ function withNat(saves: readonly Save[], second: readonly Save[]): Save[] {
   });
 }
 
-function requireShown(looks: readonly Look[], { backend }: BackendChoice): void {
-  for (const { outcome, save } of looks.filter((look) => look.save.backend === backend)) {
-    const table = save.tables.nat;
-    if (!(table instanceof Error)) continue;
-    const { tools, family } = outcome.job;
+function requireShown(rulesets: readonly Ruleset[], choice: BackendChoice, sight: Sight): void {
+  for (const { family } of rulesets) {
+    const nat = natOf(sight, family, choice);
+    if (!(nat instanceof Error)) continue;
+    const { save } = toolsFor(choice, family);
     throw new CniError(
       errorCode.tryAgainLater,
-      `${tools.save} (${backend}, ${family}) could not show the nat table: ${table.message}`,
+      `${save} (${choice.backend}, ${family}) could not show the nat table: ${nat.message}`,
       { details: "whether the redirect is in place is not known" },
     );
   }

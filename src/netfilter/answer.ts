@@ -2,7 +2,7 @@
 // for the words of a start that failed.
 import { type ExecResult, longestOutputBytes } from "../netns/exec.ts";
 import { readStartFailure, type StartFailure } from "../netns/start-failure.ts";
-import type { Job, NativeAnswer, Outcome } from "./client.ts";
+import type { Job, NativeAnswer, NativeLook, Outcome } from "./client.ts";
 import { longestSaveChars } from "./save.ts";
 
 /** The outcomes of the jobs that came to their end, in their order. */
@@ -14,8 +14,9 @@ export function outcomesIn(jobs: readonly Job[], result: ExecResult): Outcome[] 
     if (found === null) return [];
     const [restoreStatus, saveStatus] = [Number(found[1]), Number(found[2])];
     const [stderr = "", saved = ""] = streams.slice(2 * i).map(ofJob);
-    const native = job.native === undefined ? {} : { native: nativeAnswer(statuses, streams) };
-    return [{ job, restoreStatus, saveStatus, saved, stderr: stderr.trim(), ...native }];
+    const told = { job, restoreStatus, saveStatus, saved, stderr: stderr.trim() };
+    if (job.native === undefined) return [told];
+    return [{ ...told, native: nativeAnswers(job.native, statuses, streams.slice(-2)) }];
   });
 }
 
@@ -26,11 +27,18 @@ export function restoredIn(jobs: readonly Job[], { outputs }: ExecResult): Job[]
   });
 }
 
-// nft's answer stands in the last job's streams, behind a NUL: neither a save nor JSON can hold one.
-function nativeAnswer(statuses: string, streams: readonly string[]): NativeAnswer {
-  const status = /^nft (\d+)$/m.exec(statuses)?.[1];
-  const [said = "", text = ""] = streams.slice(-2).map((stream) => stream.split("\0")[1] ?? "");
-  return { status: status === undefined ? undefined : Number(status), text, said: said.trim() };
+// nft's answers stand in the last job's streams, each behind a NUL: neither a save nor JSON can hold one.
+function nativeAnswers(
+  { listings }: NativeLook,
+  statuses: string,
+  streams: readonly string[],
+): NativeAnswer[] {
+  const ended = [...statuses.matchAll(/^nft (\d+)$/gm)].map(([, status]) => Number(status));
+  const [said, texts] = streams.map((stream) => stream.split("\0").slice(1));
+  return listings.map((listing, i) => {
+    const words = { text: texts?.[i] ?? "", said: (said?.[i] ?? "").trim() };
+    return { listing, status: ended[i], ...words };
+  });
 }
 
 function ofJob(stream: string): string {

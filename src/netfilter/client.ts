@@ -22,14 +22,18 @@ export type Job = {
   readonly restore: string;
   /** The table that nft's save shows; nat where none is named. Legacy's always shows all that there are. */
   readonly table?: "mangle" | "all";
-  /** nft, where it is to list all chains and rules besides, once all is done; with one job of a batch. */
-  readonly native?: string;
+  /** What nft is to list besides, once all is done; with one job of a batch. */
+  readonly native?: NativeLook;
   /** Only where IPv6 is possible (see presence.ts), in a batch that looks at it; elsewhere nothing is done. */
   readonly ifPossible?: true;
 };
 
-/** What nft printed. No status: it did not end by itself. */
+/** nft, and what to ask it for, at most five listings: one at a time, since 1.0.6 mixes up several in one. */
+export type NativeLook = { readonly program: string; readonly listings: readonly string[] };
+
+/** What nft printed for one listing. No status: it did not end by itself. */
 export type NativeAnswer = {
+  readonly listing: string;
   readonly status: number | undefined;
   readonly text: string;
   readonly said: string;
@@ -42,8 +46,8 @@ export type Outcome = {
   readonly saveStatus: number;
   readonly saved: string;
   readonly stderr: string;
-  /** With the job that nft was to be asked with. */
-  readonly native?: NativeAnswer;
+  /** With the job that nft was to be asked with, in the order of its listings. */
+  readonly native?: readonly NativeAnswer[];
   /** Nothing could be hidden from the tools, so they may have asked the network for users (see nssMask). */
   readonly unmasked?: true;
   /** Nothing was done: IPv6 is not possible in this netns (see Job.ifPossible). */
@@ -154,7 +158,9 @@ async function runBatch(
       "sluice",
       mask.join(" "),
       ...jobs.flatMap((job, index) => jobArguments(job, index, wait)),
-      ...jobs.flatMap(({ native }) => native ?? []),
+      ...jobs.flatMap(({ native }) =>
+        native === undefined ? [] : [native.program, ...native.listings],
+      ),
     ],
     env: childEnvironment(host.path),
     // Also without a job: what enters the netns may have something to say.

@@ -19,7 +19,7 @@ import type { Presence } from "./presence.ts";
 import { advance, begin, isDone, isFresh, isRefused, type Progress } from "./progress.ts";
 import { gaveUp, rejected } from "./refusal.ts";
 import { longestRestoreBytes, renderRestore } from "./restore.ts";
-import { parseTables, SaveSyntaxError } from "./save.ts";
+import { parseTables, SaveSyntaxError, type Tables } from "./save.ts";
 import {
   emptyTable,
   type Family,
@@ -164,10 +164,15 @@ export function readTable(outcome: Outcome): Table | Error {
   return readTables(outcome).nat;
 }
 
-/** The tables that a job read, each or why it could not be read. */
-export function readTables(outcome: Outcome): Readonly<Record<TableName, Table | Error>> {
+/** The tables that a job read, each or why it could not be read; and whether others are in nat's way (see save.Tables). */
+export type Readout = Readonly<Record<TableName, Table | Error>> & Pick<Tables, "isMixed">;
+
+/** All that a job read. */
+export function readTables(outcome: Outcome): Readout {
   const undecoded = outcome.saveStatus === 0 ? null : undecodable.exec(outcome.stderr);
-  if (undecoded !== null) return same({ ...emptyTable, unverifiable: `${undecoded[0]}.` });
+  if (undecoded !== null) {
+    return same({ ...emptyTable, unverifiable: `${undecoded[0]}.` }, true);
+  }
   if (outcome.saveStatus !== 0) {
     return same(new Error(readFailure(outcome.saveStatus, outcome.stderr).said));
   }
@@ -179,18 +184,12 @@ export function readTables(outcome: Outcome): Readonly<Record<TableName, Table |
   }
 }
 
-function same(read: Table | Error): Record<TableName, Table | Error> {
-  return { nat: read, raw: read, mangle: read };
+function same(read: Table | Error, isMixed = false): Readout {
+  return { nat: read, raw: read, mangle: read, isMixed };
 }
 
-/**
- * Some rule of nft's own (`meta skuid 5`) ends iptables-save, which does not say where it stands: the tool works, and the
- * table cannot be shown.
- */
-export function isUndecodable({ saveStatus, stderr }: Outcome): boolean {
-  return saveStatus !== 0 && undecodable.test(stderr);
-}
-
+// Some rule of nft's own (`meta skuid 5`) ends iptables-save, which does not say where it stands: the tool works, and the
+// tables cannot be shown.
 const undecodable = /Parsing nftables rule failed|Cannot decode all rules provided by kernel/;
 
 /** A job that writes a transaction and reads the table back. */

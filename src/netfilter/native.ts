@@ -1,4 +1,4 @@
-// Reads what `nft -j list ruleset` prints: the chains and rules of a netns as nft sees them, iptables' and everybody else's. Pure.
+// Reads what `nft -j list ...` prints: the chains and rules of a netns as nft sees them, iptables' and everybody else's. Pure.
 // CHECK asks for it where nft is on the node, since iptables-save shows iptables' own tables only (see bypass.ts).
 import type { Family } from "./table.ts";
 
@@ -60,6 +60,16 @@ export function parseNative(text: string): NativeView {
     chains: objects.flatMap((object) => readChain(field(object, "chain"))),
     rules: objects.flatMap((object) => readRule(field(object, "rule"))),
     dormant: objects.flatMap((object) => readDormant(field(object, "table"))),
+  };
+}
+
+/** What several listings of one netns tell together. A chain is told by more than one. */
+export function mergeViews(views: readonly NativeView[]): NativeView {
+  const chains = views.flatMap((view) => view.chains);
+  return {
+    chains: [...new Map(chains.map((chain) => [keyOf(chain.table, chain.name), chain])).values()],
+    rules: views.flatMap(({ rules }) => rules),
+    dormant: views.flatMap(({ dormant }) => dormant),
   };
 }
 

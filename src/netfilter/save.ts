@@ -18,7 +18,10 @@ export class SaveSyntaxError extends Error {
 export const longestSaveChars = 16 * 1024 * 1024;
 
 /** The tables that are looked at, by name. */
-export type Tables = Readonly<Record<TableName, Table>>;
+export type Tables = Readonly<Record<TableName, Table>> & {
+  /** Other tables may be why nat is not shown, or may hold lines that look like one: a save of nat alone can tell more. */
+  readonly isMixed: boolean;
+};
 
 /** One table of a save (see parseTables). */
 export function parseSave(text: string, name: TableName = "nat"): Table {
@@ -31,7 +34,7 @@ export function parseSave(text: string, name: TableName = "nat"): Table {
  * @throws SaveSyntaxError for a text that begins with something else, or ends within a table: the tool failed.
  */
 export function parseTables(text: string): Tables {
-  const reading: Reading = { found: new Map(), doubts: new Map() };
+  const reading: Reading = { found: new Map(), doubts: new Map(), isMixed: false };
   const isTooLong = text.length > longestSaveChars;
   const lines = isTooLong ? headOf(text) : text.replace(/\n$/, "").split("\n");
   const problem = takeLines(lines, reading);
@@ -44,7 +47,8 @@ export function parseTables(text: string): Tables {
     const unverifiable = reading.doubts.get(name) ?? doubt;
     return { chains, ...(unverifiable === undefined ? {} : { unverifiable }) };
   };
-  return { nat: table("nat"), raw: table("raw"), mangle: table("mangle") };
+  const [nat, raw, mangle] = [table("nat"), table("raw"), table("mangle")];
+  return { nat, raw, mangle, isMixed: reading.isMixed || doubt !== undefined };
 }
 
 /** Of a text that is too long, so much is read: the kernel's own chains come first, and our jumps stand at their head. */
@@ -90,6 +94,8 @@ type Reading = {
   readonly found: Map<string, Map<string, RuleText[]>>;
   /** Why a table cannot be trusted, or is not shown whole. */
   readonly doubts: Map<string, string>;
+  /** A rule of another table than nat may hold others. */
+  isMixed: boolean;
   section?: Section | undefined;
 };
 
@@ -102,7 +108,7 @@ function takeLine(line: string, reading: Reading): string | undefined {
     return undefined;
   }
   if (line.startsWith(":")) return declare(line, section);
-  return takeRule(line, section, reading.doubts);
+  return takeRule(line, section, reading);
 }
 
 function takeOutside(line: string, reading: Reading): string | undefined {
@@ -159,7 +165,7 @@ function declare(line: string, section: Section): string | undefined {
   return undefined;
 }
 
-function takeRule(line: string, section: Section, doubts: Map<string, string>): string | undefined {
+function takeRule(line: string, section: Section, reading: Reading): string | undefined {
   const chain = chainOf(line);
   const rules = section.chains.get(chain);
   if (rules === undefined) return "an unknown line";
@@ -171,7 +177,8 @@ function takeRule(line: string, section: Section, doubts: Map<string, string>): 
   if (rule === undefined) return "a rule with odd words, or a quote that is left open";
   section.hasRules = true;
   const hiding = hidingIn(rule, section.chains);
-  if (hiding !== undefined) addDoubt(doubts, section.table, forged(hiding, line));
+  if (hiding !== undefined) addDoubt(reading.doubts, section.table, forged(hiding, line));
+  reading.isMixed ||= hiding !== undefined && section.table !== "nat";
   section.isTrusted &&= hiding === undefined;
   if (section.isTrusted) rules.push(line);
   return undefined;

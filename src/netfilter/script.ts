@@ -3,9 +3,9 @@
 // said before they are. Then for each job: file descriptor for messages (the one after
 // it is for the save's text), restore program or "", save program, table for the save or "", the file that says whether
 // there is anything to read, or the word "possible" where there is something to do only if IPv6 is possible (as the lines of
-// presence.ts ahead of these found it), or ""; seconds to wait for the lock, restore text. Last, nft where it is to be asked.
-// Lines go to stdout as soon as something is known: "job restore-status", at the end of the job "job restore-status
-// save-status" or "job absent", and "nft status".
+// presence.ts ahead of these found it), or ""; seconds to wait for the lock, restore text. Last, where nft is to be asked, nft and
+// its listings. Lines go to stdout as soon as something is known: "job restore-status", at the end of the job "job restore-status
+// save-status" or "job absent", and "nft status" after each listing.
 // - The save of legacy is called without -t: with it, it makes the table. The file is /proc/net/ip_tables_names: an
 //   empty one means that legacy has no table, and spares the call.
 // - The last job runs in the shell itself: a process less. A here-document, not a pipe: the same, and the text is data.
@@ -60,13 +60,14 @@ while [ $# -ge 7 ]; do
   fi
   shift 7; n=$((n + 1))
 done
-if [ $# -gt 0 ]; then
+while [ $# -gt 1 ]; do
   s=0
   {
     printf '\\0'; printf '\\0' >&2
-    "$1" -j list ruleset || s=$?
+    "$1" -j "$2" || s=$?
   } >&"$((last + 1))" 2>&"$last"
   echo "nft $s"
-fi
+  nft=$1; shift 2; set -- "$nft" "$@"
+done
 wait
 `;

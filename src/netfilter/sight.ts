@@ -1,6 +1,7 @@
 // All that was seen of a netns, against what should be there. Pure: CHECK looks (command/observe.ts), this judges.
 import { compare, compareOther, type Drift, type StandFor } from "./compare.ts";
 import type { NativeView } from "./native.ts";
+import { suspects } from "./native-bypass.ts";
 import {
   compareDormant,
   compareEarlier,
@@ -62,6 +63,13 @@ function compareNat(
 ): Drift[] {
   if (nat instanceof Error) return [];
   return judge(nat).map((drift) => withForeign(drift, viewOf(sight)));
+}
+
+/** True where nft's view names chains that may take the traffic: then their rules have to be in it, too. */
+export function asksForRules({ rulesets }: Expected, sight: Sight): boolean {
+  return rulesets.some(({ family }) => {
+    return suspects(viewOf(sight), family, shownIn(sight, family)).length > 0;
+  });
 }
 
 const nothing: NativeView = { chains: [], rules: [], dormant: [] };
