@@ -172,11 +172,11 @@ onNew("STATUS is asked and the network is ready when sluice can work", async ({ 
     reason: "",
     message: "",
   });
-  expect(logged(node.box).slice(before)).toMatchObject([{ command: "STATUS", level: "info" }]);
+  expect(logged(node.box).slice(before)).toMatchObject([{ command: "STATUS", level: "debug" }]);
 });
 
 onNew("the network is not ready, in our words, when STATUS fails", async ({ node }) => {
-  const sluice = { sluice: { "state-dir": "/proc/sluice" } };
+  const sluice = { sluice: { "state-dir": "/dev/null/state" } };
   await node.load(annotatedChain(node.box, { name: "slc-broken", cniVersion: "1.1.0", sluice }));
 
   expect(await node.crictl.networkReady()).toEqual({
@@ -184,7 +184,7 @@ onNew("the network is not ready, in our words, when STATUS fails", async ({ node
     status: false,
     reason: "NetworkPluginNotReady",
     message: expect.stringMatching(
-      /^Network plugin returns error: sluice cannot work on this node: .*\/proc\/sluice/,
+      /^Network plugin returns error: sluice cannot work on this node: .*\/dev\/null\/state/,
     ),
   });
 });

@@ -1,6 +1,6 @@
 // The built plugin behind the reference bridge, called as CRI-O calls: VERSION when it loads the list, STATUS until that is
 // content, GC once, and for each pod ADD, CHECK at once, and DEL with the list of its ADD.
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test as base, expect } from "vitest";
 import { type Box, boxLack, makeBox } from "./cri/box.ts";
@@ -141,9 +141,10 @@ test("GC forgets the pods that CRI-O does not know and keeps the others when it 
 test("STATUS says what is missing until it is there when CRI-O waits for the network", async ({
   node,
 }) => {
-  const kubeconfig = join(node.box.dir, "agent/kubeconfig");
+  const file = join(node.box.dir, "taken");
+  writeFileSync(file, "");
   const cniVersion = "1.1.0";
-  const sluice = { kubernetes: { kubeconfig } };
+  const sluice = { sluice: { "state-dir": join(file, "state") } };
   const crio = node.crio(annotatedChain(node.box, { name: network, cniVersion, sluice }));
 
   const { ok, stdout } = await crio.status();
@@ -151,22 +152,12 @@ test("STATUS says what is missing until it is there when CRI-O waits for the net
     ok: false,
     cniVersion,
     code: 50,
-    msg: expect.stringMatching(/^sluice cannot work on this node: .*agent\/kubeconfig/),
+    msg: expect.stringMatching(/^sluice cannot work on this node: .*taken\/state/),
   });
-  mkdirSync(join(node.box.dir, "agent"));
-  writeFileSync(kubeconfig, JSON.stringify(someKubeconfig));
+  rmSync(file);
 
   expect(await crio.status()).toEqual(content);
 });
-
-const someKubeconfig = {
-  apiVersion: "v1",
-  kind: "Config",
-  clusters: [{ name: "lab", cluster: { server: "https://127.0.0.1:6443" } }],
-  users: [{ name: "lab", user: { token: "lab" } }],
-  contexts: [{ name: "lab", context: { cluster: "lab", user: "lab" } }],
-  "current-context": "lab",
-};
 
 function attachmentOf(name: string, annotations: Attachment["capabilities"]): Attachment {
   const containerId = `id-of-${name}`;

@@ -25,10 +25,10 @@ export function layOutPlugins({ dir }: Box): string {
   return binDir;
 }
 
-/** A chain that knows pods by their annotations, and whose commands are logged where the tests look. */
+/** A chain that knows pods by their annotations, and whose commands are all logged, where the tests look. */
 export function annotatedChain(box: Box, options: ChainOptions): Chain {
   return chainOf({
     ...options,
-    sluice: { ...byAnnotations, log_file: logFile(box), ...options.sluice },
+    sluice: { ...byAnnotations, log_level: "debug", log_file: logFile(box), ...options.sluice },
   });
 }
