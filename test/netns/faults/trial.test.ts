@@ -98,7 +98,7 @@ const neither: readonly { name: string; tools: Tools; details: string }[] = [
     details: backends
       .map(
         (backend) =>
-          `${backend}: no iptables programs of backend ${backend} for ipv4 and ipv6 on the node (install iptables 1.8 or later, or set linkerd.iptables-mode to what is there)`,
+          `${backend}: no iptables programs of backend ${backend} for ipv4 on the node (install iptables 1.8 or later, or set linkerd.iptables-mode to what is there)`,
       )
       .join("; "),
   },
@@ -134,10 +134,7 @@ test.concurrent("ADD fails for now, and decides nothing, when a lock is held dur
 
   const answer = await node.call("ADD", freeConf("ipv4"));
 
-  // Both families are tried, though the pod may need one: what the node can do is found out for all pods.
-  const tried = ["iptables-nft-restore (nft, ipv4", "ip6tables-nft-restore (nft, ipv6"];
-  const places = tried.map((place) => `/usr/sbin/${place}, table nat)`).join(" and ");
-  const message = `${places} failed in 8 tries: ${lockHeld}`;
+  const message = `/usr/sbin/iptables-nft-restore (nft, ipv4, table nat) failed in 8 tries: ${lockHeld}`;
   const error = errorJson(11, message, "another program is changing the rules; try again");
   expect(answer).toMatchObject({ exitCode: 1, stdout: error });
   expect(node.stateFile("backend.json")).toBeUndefined();
