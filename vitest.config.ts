@@ -16,7 +16,7 @@ const level = (name: string, include: string[], serial: boolean) => ({
 const cluster = {
   test: {
     name: "cluster",
-    include: ["test/cluster/**/*.test.ts"],
+    include: ["test/level/cluster/**/*.test.ts"],
     fileParallelism: false,
     isolate: false,
     testTimeout: 300_000,
@@ -32,14 +32,14 @@ export default defineConfig({
         "pure",
         [
           "test/*.test.ts",
-          "test/{cni,mesh,redirect,netfilter,attachment,kube,command,docs,build}/**/*.test.ts",
+          "test/{text,cni,conf,mesh,redirect,netfilter,netns,state,node,attachment,kube,upkeep,command,docs,build}/**/*.test.ts",
         ],
         false,
       ),
       // One file after another: their time is shared out, and the executable's properties start many processes.
       level("fuzz", ["test/fuzz/**/*.test.ts"], true),
-      level("netns", ["test/netns/**/*.test.ts"], true),
-      level("runtime", ["test/runtime/**/*.test.ts"], true),
+      level("netns", ["test/level/{netns,faults}/**/*.test.ts"], true),
+      level("runtime", ["test/level/runtime/**/*.test.ts"], true),
       cluster,
     ],
   },

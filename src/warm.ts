@@ -118,7 +118,7 @@ function environment(command: string): Record<string, string> {
 
 // A child is started, to have that warm too, but a harmless one, which says a word on each of its outputs; the answer is that
 // of tools that did what they were told.
-// Arguments and outputs as netfilter/client.ts has them: seven words a job, its save program the third, its text the last;
+// Arguments and outputs as netfilter/iptables/client.ts has them: seven words a job, its save program the third, its text the last;
 // nft's answer behind a NUL, which is not looked at where nobody asked.
 function answering(exec: Exec): Exec {
   const saved = new Map<string, string>();

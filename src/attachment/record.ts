@@ -1,9 +1,9 @@
 // The record of one attachment: what was intended for it, where, and through which backend. Pure: shape, name, text.
 // CHECK compares with it, DEL cleans by it, GC goes through all of them.
 import * as z from "zod/mini";
-import { parseJson } from "../cni/json.ts";
+import { intentSchema } from "../mesh/linkerd/intent.ts";
 import { backends, families } from "../netfilter/table.ts";
-import { intentSchema } from "../redirect/intent.ts";
+import { parseJson } from "../text/json.ts";
 
 /** What identifies an attachment (spec: container ID and interface, within a network). */
 export type AttachmentKey = {

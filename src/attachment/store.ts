@@ -4,6 +4,7 @@ import { lstatSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { CniError, errorCode } from "../cni/error.ts";
+import { type Knowledge, noKnowledge, parseKnowledge, renderKnowledge } from "../node/knowledge.ts";
 import {
   isAbsence,
   largestFileBytes,
@@ -14,8 +15,7 @@ import {
   requireOwnDirectory,
   requireWritable,
   sweepTemporaries,
-} from "./file.ts";
-import { type Knowledge, noKnowledge, parseKnowledge, renderKnowledge } from "./knowledge.ts";
+} from "../state/file.ts";
 import {
   type AttachmentKey,
   type AttachmentRecord,

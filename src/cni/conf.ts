@@ -1,6 +1,7 @@
-// The part of the plugin conf that the protocol defines, decoded from stdin. Our own keys (mesh/conf.ts) come later.
+// The part of the plugin conf that the protocol defines, decoded from stdin. Our own keys (conf/conf.ts) come later.
+
+import { parseJson } from "../text/json.ts";
 import { CniError, errorCode } from "./error.ts";
-import { parseJson } from "./json.ts";
 import { rawMember } from "./raw-json.ts";
 import { namePattern } from "./request.ts";
 import { impliedVersion } from "./version.ts";

@@ -3,25 +3,25 @@ import { resolve } from "node:path";
 import { type AttachmentRecord, longestNameBytes, recordName } from "../attachment/record.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { readPrevResult } from "../cni/result.ts";
-import type { BackendChoice } from "../netfilter/choice.ts";
-import { restoreJob } from "../netfilter/converge.ts";
-import type { Left } from "../netfilter/left-out.ts";
+import type { Intent } from "../mesh/linkerd/intent.ts";
+import { buildRulesets } from "../mesh/linkerd/ruleset.ts";
+import { restoreJob } from "../netfilter/converge/converge.ts";
+import type { Left } from "../netfilter/converge/left-out.ts";
 import { planFresh } from "../netfilter/plan.ts";
 import { renderRestore } from "../netfilter/restore.ts";
 import type { Family } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
-import type { Intent } from "../redirect/intent.ts";
-import { buildRulesets } from "../redirect/ruleset.ts";
+import { type Chosen, chooseFor } from "../node/backend.ts";
+import type { BackendChoice } from "../node/choice.ts";
+import { type Attached, attachedTo } from "../upkeep/attached.ts";
+import { setCloseWait } from "../upkeep/close-wait.ts";
+import { familiesNow, tellFamilies, withoutLeft } from "../upkeep/families.ts";
+import { named as namedNetns, withNetns } from "../upkeep/netns.ts";
+import { deriveIntent } from "../upkeep/pod/intent.ts";
+import { redirect } from "../upkeep/redirect.ts";
+import { type Failed, undo } from "../upkeep/undo.ts";
 import { version } from "../version.ts";
-import { type Attached, attachedTo } from "./attached.ts";
-import { type Chosen, chooseFor } from "./backend.ts";
 import { type Call, keyOf, subjectOf, type Told } from "./call.ts";
-import { setCloseWait } from "./close-wait.ts";
-import { familiesNow, tellFamilies, withoutLeft } from "./families.ts";
-import { deriveIntent } from "./intent.ts";
-import { named as namedNetns, withNetns } from "./netns.ts";
-import { redirect } from "./redirect.ts";
-import { type Failed, undo } from "./undo.ts";
 
 /** Redirects the attachment. Gives ADD's stdout; throws with nothing left half-way that a DEL does not find. */
 export async function add(call: Call, told: Told): Promise<string> {

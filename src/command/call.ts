@@ -4,14 +4,14 @@ import type { Store } from "../attachment/store.ts";
 import { isNamed, type PodName, parseArgs, podName } from "../cni/args.ts";
 import type { NetworkConf } from "../cni/conf.ts";
 import type { Request } from "../cni/request.ts";
+import type { PluginConf } from "../conf/conf.ts";
 import type { Deps } from "../deps.ts";
 import type { Logger } from "../log.ts";
-import type { PluginConf } from "../mesh/conf.ts";
-import type { BackendChoice } from "../netfilter/choice.ts";
-import { makeClient } from "../netfilter/client.ts";
-import type { Session } from "../netfilter/left-out.ts";
+import type { Session } from "../netfilter/converge/left-out.ts";
+import { makeClient } from "../netfilter/iptables/client.ts";
 import type { Looking } from "../netns/host.ts";
 import type { Netns } from "../netns/path.ts";
+import type { BackendChoice } from "../node/choice.ts";
 
 export type Call = {
   readonly request: Request;

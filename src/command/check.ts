@@ -1,20 +1,20 @@
 // CHECK: is the attachment redirected as was intended? Reads both backends, changes nothing.
 import type { AttachmentRecord } from "../attachment/record.ts";
 import { CniError, errorCode } from "../cni/error.ts";
-import { fewOf } from "../cni/printable.ts";
 import { readPrevResult } from "../cni/result.ts";
+import { buildRulesets } from "../mesh/linkerd/ruleset.ts";
 import { renderDrift } from "../netfilter/compare.ts";
 import type { Backend, Ruleset } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
 import { closeWaitSetting, readSysctl } from "../netns/sysctl.ts";
-import { buildRulesets } from "../redirect/ruleset.ts";
-import { attachedTo } from "./attached.ts";
-import { chooseBackend, chooseFor } from "./backend.ts";
+import { chooseBackend, chooseFor } from "../node/backend.ts";
+import { fewOf } from "../text/printable.ts";
+import { attachedTo } from "../upkeep/attached.ts";
+import { familiesNow, openFamilies, renderSpoken } from "../upkeep/families.ts";
+import { named, withNetns } from "../upkeep/netns.ts";
+import { observe, type Wanted } from "../upkeep/observe.ts";
+import { deriveIntent } from "../upkeep/pod/intent.ts";
 import { type Call, lookingOf, subjectOf, type Told } from "./call.ts";
-import { familiesNow, openFamilies, renderSpoken } from "./families.ts";
-import { deriveIntent } from "./intent.ts";
-import { named, withNetns } from "./netns.ts";
-import { observe, type Wanted } from "./observe.ts";
 
 /**
  * Compares the netns with the attachment's record, or, where there is none, with what ADD would make of the conf.

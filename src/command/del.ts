@@ -2,11 +2,11 @@
 // fails, which leaks the addresses of the plugins before us, so whatever can be missing or wrong here is no error.
 import { type AttachmentRecord, isAbout, isLater } from "../attachment/record.ts";
 import type { Netns } from "../netns/path.ts";
-import { attachedTo, handOver, placeOf } from "./attached.ts";
+import { attachedTo, handOver, placeOf } from "../upkeep/attached.ts";
+import { cleanNetns } from "../upkeep/clean.ts";
+import { giveBackCloseWait } from "../upkeep/close-wait.ts";
+import { isNoNetns, named, withNetns } from "../upkeep/netns.ts";
 import { type Call, keyOf, type Told } from "./call.ts";
-import { cleanNetns } from "./clean.ts";
-import { giveBackCloseWait } from "./close-wait.ts";
-import { isNoNetns, named, withNetns } from "./netns.ts";
 
 /**
  * Cleans up after the attachment. Rules are only touched in the very netns that the record is about. The record stays where

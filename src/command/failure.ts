@@ -1,6 +1,6 @@
 // The table of what may be thrown, and the CNI error that each becomes. Asked in one place (run.ts), at the top.
 import { CniError, errorCode } from "../cni/error.ts";
-import { BatchError } from "../netfilter/client.ts";
+import { BatchError } from "../netfilter/iptables/client.ts";
 
 /** Whatever was thrown, as a CNI error; `subject` is whom the command was about. */
 export function toCniError(thrown: unknown, subject: string): CniError {

@@ -3,9 +3,9 @@
 import { type AttachmentKey, type AttachmentRecord, isAbout } from "../attachment/record.ts";
 import { isJsonObject, type JsonObject, member } from "../cni/conf.ts";
 import { CniError, errorCode } from "../cni/error.ts";
-import { handOver, placeOf } from "./attached.ts";
+import { handOver, placeOf } from "../upkeep/attached.ts";
+import { isNoNetns, withNetns } from "../upkeep/netns.ts";
 import type { Call, Told } from "./call.ts";
-import { isNoNetns, withNetns } from "./netns.ts";
 
 /**
  * Removes the records of attachments that are not in the list of valid ones; no list means that none is valid (spec,

@@ -1,5 +1,5 @@
 // One CNI call from environment and stdin to stdout and exit status. The only catch of the program is here.
-import { withOptionalKnowledge } from "../attachment/optional.ts";
+
 import { parseNetworkConf } from "../cni/conf.ts";
 import { CniError, errorCode, renderError } from "../cni/error.ts";
 import { type Environment, parseRequest } from "../cni/request.ts";
@@ -9,11 +9,12 @@ import {
   requireVersion,
   supportedVersions,
 } from "../cni/version.ts";
+import { readConf, unknownKeys } from "../conf/conf.ts";
 import type { Deps } from "../deps.ts";
 import { type Logger, redact } from "../log.ts";
-import { readConf, unknownKeys } from "../mesh/conf.ts";
-import { few } from "../mesh/telling.ts";
+import { withOptionalKnowledge } from "../node/optional.ts";
 import type { StdinLimits } from "../stdio.ts";
+import { few } from "../text/telling.ts";
 import { version } from "../version.ts";
 import { add } from "./add.ts";
 import { type Call, podOf, subjectOf, type Told } from "./call.ts";

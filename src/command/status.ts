@@ -1,16 +1,17 @@
 // STATUS: could any pod at all be served here, now? Its no stops the whole node, this plugin's own agent included, so what
 // only some pods need is a warning. containerd 2 asks every five seconds: what was found out once is not asked again.
-import { type Answer, isProven, withAnswer, withProof } from "../attachment/knowledge.ts";
+
 import { CniError, errorCode } from "../cni/error.ts";
 import { redact } from "../log.ts";
-import { few } from "../mesh/telling.ts";
-import { problemsOfConf } from "../mesh/values.ts";
-import { BatchError } from "../netfilter/client.ts";
-import { wantedFamilies } from "../redirect/intent.ts";
-import { chooseFor } from "./backend.ts";
+import { wantedFamilies } from "../mesh/linkerd/intent.ts";
+import { problemsOfConf } from "../mesh/linkerd/values.ts";
+import { BatchError } from "../netfilter/iptables/client.ts";
+import { chooseFor } from "../node/backend.ts";
+import { circumstancesOf } from "../node/circumstances.ts";
+import { type Answer, isProven, withAnswer, withProof } from "../node/knowledge.ts";
+import { type Tried, tryChosen } from "../node/trial.ts";
+import { few } from "../text/telling.ts";
 import type { Call, Told } from "./call.ts";
-import { circumstancesOf } from "./circumstances.ts";
-import { type Tried, tryChosen } from "./trial.ts";
 
 /**
  * Goes over what every ADD needs: nsenter, state directory, a backend that takes our rules of one family at least. What is

@@ -1,6 +1,6 @@
 // The few fields of API objects that are read, checked as they come in: another program's JSON is not trusted to be ours.
 import * as z from "zod/mini";
-import { isControlPlane, type PodFacts, type PodSpec } from "../mesh/pod.ts";
+import { isControlPlane, type PodFacts, type PodSpec } from "../mesh/linkerd/pod.ts";
 import type { PortRange } from "../redirect/port.ts";
 
 const strings = z.prefault(z.nullable(z.record(z.string(), z.string())), {});

@@ -1,6 +1,6 @@
 // The objects that ADD reads from the API: the pod, its namespace, and, for the control plane, where the API itself is.
 import { CniError, errorCode } from "../cni/error.ts";
-import type { PodFacts } from "../mesh/pod.ts";
+import type { PodFacts } from "../mesh/linkerd/pod.ts";
 import type { PortRange } from "../redirect/port.ts";
 import { type KubeGet, type KubeSettings, openKube } from "./client.ts";
 import { type ApiPod, readNamespace, readPod, readServicePorts } from "./objects.ts";

@@ -2,7 +2,7 @@
 import { Agent, type RequestOptions, request } from "node:https";
 import { isIP } from "node:net";
 import { checkServerIdentity, getCACertificates } from "node:tls";
-import { parseJson } from "../cni/json.ts";
+import { parseJson } from "../text/json.ts";
 import type { KubeAccess } from "./kubeconfig.ts";
 import { sharedLookup } from "./lookup.ts";
 

@@ -1,6 +1,6 @@
 // Finds what takes a pod's traffic away before nat sees it, in iptables' own tables raw and mangle. Pure. With such a rule
 // all of ours are in place, and nothing is redirected: what conntrack is kept from (raw) never comes to nat, and TPROXY
-// (mangle) hands the packet to a socket of its choice. native-bypass.ts does the same for chains of nft's own.
+// (mangle) hands the packet to a socket of its choice. native/bypass.ts does the same for chains of nft's own.
 import { readRule, targetOf } from "./rule.ts";
 import { matchesRedirected } from "./shadow.ts";
 import { type OwnChain, type RuleText, rulesOf, type Table } from "./table.ts";

@@ -1,7 +1,8 @@
 // Compares what we want with what is there, and names each difference. Text against text: our rules are spelt as
 // iptables-save prints them, so equal means equal. Comments do not count (see rule.content).
-import { printable } from "../cni/printable.ts";
-import { ownChains } from "../mesh/linkerd.ts";
+
+import { ownChains } from "../mesh/linkerd/names.ts";
+import { printable } from "../text/printable.ts";
 import { jumpsInto } from "./plan.ts";
 import { chainOf, content } from "./rule.ts";
 import { foreignRedirects, shadowing } from "./shadow.ts";

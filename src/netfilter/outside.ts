@@ -2,9 +2,9 @@
 // of nft's own, and a table that is switched off. Pure; CHECK asks for it, besides compare.ts.
 import { takersIn } from "./bypass.ts";
 import type { Drift } from "./compare.ts";
-import type { NativeChain, NativeView } from "./native.ts";
-import { hookOf, isBuiltin, suspects, takersAmong } from "./native-bypass.ts";
-import { foreignRules, partlyShown } from "./native-foreign.ts";
+import { hookOf, isBuiltin, suspects, takersAmong } from "./native/bypass.ts";
+import { foreignRules, partlyShown } from "./native/foreign.ts";
+import type { NativeChain, NativeView } from "./native/view.ts";
 import type { Family, Ruleset, Table, TableName } from "./table.ts";
 
 /** What takes away, in raw or mangle, what the ruleset's jumps wait for. */

@@ -1,7 +1,7 @@
 // Finds the foreign rule that takes a pod's traffic before our jump sees it (istio PR#55425, "Limitations"): with such
 // a rule in front, every rule of ours is in place and nothing is redirected. What cannot be proven to let all of it pass
 // is held to take it: better a question too many than a silent bypass.
-import { ownChains } from "../mesh/linkerd.ts";
+import { ownChains } from "../mesh/linkerd/names.ts";
 import { type Condition, type Rule, readRule } from "./rule.ts";
 import { type RuleText, rulesOf, type Table } from "./table.ts";
 

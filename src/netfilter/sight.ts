@@ -1,7 +1,7 @@
-// All that was seen of a netns, against what should be there. Pure: CHECK looks (command/observe.ts), this judges.
+// All that was seen of a netns, against what should be there. Pure: CHECK looks (upkeep/observe.ts), this judges.
 import { compare, compareOther, type Drift, type StandFor } from "./compare.ts";
-import type { NativeView } from "./native.ts";
-import { suspects } from "./native-bypass.ts";
+import { suspects } from "./native/bypass.ts";
+import type { NativeView } from "./native/view.ts";
 import {
   compareDormant,
   compareEarlier,

@@ -1,5 +1,5 @@
 // The tables of one family as data: what we want of nat (Ruleset) and what is there (Table).
-// Chains as values: redirect/ruleset makes the first, save.ts the second, compare and plan look at both.
+// Chains as values: a mesh's profile makes the first, save.ts the second, compare and plan look at both.
 
 /** IP version. */
 export type Family = "ipv4" | "ipv6";

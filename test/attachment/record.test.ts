@@ -11,7 +11,7 @@ import {
   recordName,
   renderRecord,
 } from "../../src/attachment/record.ts";
-import { buildRulesets } from "../../src/redirect/ruleset.ts";
+import { buildRulesets } from "../../src/mesh/linkerd/ruleset.ts";
 import { someRecord } from "../fake/record.ts";
 import { cases } from "../lab/case.ts";
 

@@ -13,10 +13,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { noKnowledge } from "../../src/attachment/knowledge.ts";
-import { withOptionalKnowledge } from "../../src/attachment/optional.ts";
 import { type AttachmentRecord, recordName, renderRecord } from "../../src/attachment/record.ts";
 import { openStore } from "../../src/attachment/store.ts";
+import { noKnowledge } from "../../src/node/knowledge.ts";
+import { withOptionalKnowledge } from "../../src/node/optional.ts";
 import { someRecord } from "../fake/record.ts";
 import { thrownBy } from "../fake/thrown.ts";
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { CniError, errorCode } from "../../src/cni/error.ts";
 import { toCniError } from "../../src/command/failure.ts";
 import type { Deps } from "../../src/deps.ts";
-import { BatchError } from "../../src/netfilter/client.ts";
+import { BatchError } from "../../src/netfilter/iptables/client.ts";
 import type { ExecResult } from "../../src/netns/exec.ts";
 import { cni, failed } from "../fake/call.ts";
 import { makeMemoryStore } from "../fake/store.ts";

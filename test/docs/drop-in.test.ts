@@ -3,11 +3,11 @@
 import { load } from "js-yaml";
 import { expect, test } from "vitest";
 import { isJsonObject, type JsonObject } from "../../src/cni/conf.ts";
-import { parseConf, unknownKeys } from "../../src/mesh/conf.ts";
-import { configKeys, configPrefix } from "../../src/mesh/linkerd.ts";
+import { parseConf, unknownKeys } from "../../src/conf/conf.ts";
+import { configKeys, configPrefix } from "../../src/mesh/linkerd/names.ts";
 import { objectsFor } from "../lab/api-objects.ts";
-import { chartDefault } from "../runtime/drop-in/level.ts";
-import { callKeys, rows } from "../runtime/drop-in/rows.ts";
+import { chartDefault } from "../level/runtime/drop-in/level.ts";
+import { callKeys, rows } from "../level/runtime/drop-in/rows.ts";
 import { blocksIn, section, tableIn } from "./readme.ts";
 import { options } from "./schema.ts";
 

@@ -1,7 +1,7 @@
 // The options, as the schema that reads them has them: one source for the code, README and the example confs.
 import * as z from "zod/mini";
-import { confSchema } from "../../src/mesh/conf.ts";
-import { configKeys } from "../../src/mesh/linkerd.ts";
+import { confSchema } from "../../src/conf/conf.ts";
+import { configKeys } from "../../src/mesh/linkerd/names.ts";
 
 /** One option: its path in the conf, and type and default as README words them. */
 export type Option = { readonly path: string; readonly type: string; readonly initial: string };

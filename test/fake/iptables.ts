@@ -1,4 +1,4 @@
-// The node's iptables programs as a fake of Exec: takes the argv that netfilter/client.ts makes, and keeps a nat table for
+// The node's iptables programs as a fake of Exec: takes the argv that netfilter/iptables/client.ts makes, and keeps a nat table for
 // each place (a netns' handle, `host`, `scratch`), backend and family. What the programs do is nat.ts'.
 import { basename } from "node:path";
 import type { Exec } from "../../src/netns/exec.ts";
@@ -29,7 +29,7 @@ export type FakeIptables = {
   readonly events: Event[];
   /** Own chains of the table mangle, by place and tool: `host iptables-nft`. */
   readonly mangle: Map<string, readonly string[]>;
-  /** The lines that a look at a netns' families prints (src/netfilter/presence.ts); of those that are looked at. */
+  /** The lines that a look at a netns' families prints (src/netfilter/iptables/presence.ts); of those that are looked at. */
   readonly presence: string[];
 };
 

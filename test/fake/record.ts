@@ -1,6 +1,6 @@
 // A record as ADD writes it, for the tests that only need some record.
 import type { AttachmentRecord } from "../../src/attachment/record.ts";
-import { buildRulesets } from "../../src/redirect/ruleset.ts";
+import { buildRulesets } from "../../src/mesh/linkerd/ruleset.ts";
 import { leastIntent } from "../lab/case.ts";
 
 export const someRecord: AttachmentRecord = {

@@ -1,7 +1,8 @@
 // A store in memory.
-import { type Knowledge, noKnowledge } from "../../src/attachment/knowledge.ts";
+
 import { type AttachmentRecord, recordName } from "../../src/attachment/record.ts";
 import type { Entry, Store } from "../../src/attachment/store.ts";
+import { type Knowledge, noKnowledge } from "../../src/node/knowledge.ts";
 
 export type MemoryStore = Store & {
   /** By the names that their files would have. */

@@ -148,7 +148,7 @@ function ended(outputs: number, stdout = ""): ExecResult {
   return { exitCode: 0, timedOut: false, startError: "", outputs: [stdout, ...silent] };
 }
 
-// As src/netfilter/presence.ts has the shell say it: IPv6 addresses in full, without colons.
+// As src/netfilter/iptables/presence.ts has the shell say it: IPv6 addresses in full, without colons.
 function presenceLines({ addresses, ipv6 }: Node): string[] {
   const beyond = addresses.filter((address) => !/^(127\.|169\.254\.|fe80)/.test(address));
   const [ipv4Address, ipv6Address] = [

@@ -2,9 +2,9 @@
 // its log, leaves the node alone, and a DEL after it leaves nothing of ours in the pod.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readAll } from "../faults/tables.ts";
 import type { CniAnswer } from "../lab/plugin.ts";
-import { requireRoot } from "../netns/faults/node.ts";
+import { readAll } from "../level/faults/run/tables.ts";
+import { requireRoot } from "../level/netns/faults/node.ts";
 import { type AnyCall, anyCall, kubeconfig, secrets } from "./arbitrary/call.ts";
 import { holds, timeoutMs, toTheEnd } from "./budget.ts";
 import { type FuzzNode, makeFuzzNode, rulesIn } from "./node.ts";

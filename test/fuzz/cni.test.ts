@@ -10,7 +10,7 @@ import {
 import { CniError, renderError } from "../../src/cni/error.ts";
 import { rawMembers } from "../../src/cni/raw-json.ts";
 import { parseRequest } from "../../src/cni/request.ts";
-import { buildRulesets } from "../../src/redirect/ruleset.ts";
+import { buildRulesets } from "../../src/mesh/linkerd/ruleset.ts";
 import { someRecord } from "../fake/record.ts";
 import { anyValue } from "./arbitrary/conf.ts";
 import { intent } from "./arbitrary/intent.ts";

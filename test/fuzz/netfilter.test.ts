@@ -2,13 +2,13 @@
 // in memory (proven against the real tools in test/netns/fake.test.ts), and the end is compared.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ownChains } from "../../src/mesh/linkerd.ts";
+import { ownChains } from "../../src/mesh/linkerd/names.ts";
+import { buildRuleset } from "../../src/mesh/linkerd/ruleset.ts";
 import { compare } from "../../src/netfilter/compare.ts";
 import { holdersOf, oddJumps, plan, planRemoval } from "../../src/netfilter/plan.ts";
 import { renderRestore } from "../../src/netfilter/restore.ts";
 import { parseSave } from "../../src/netfilter/save.ts";
 import { backends, type Ruleset } from "../../src/netfilter/table.ts";
-import { buildRuleset } from "../../src/redirect/ruleset.ts";
 import { emptyNat, type Nat, printNat, restoreNat } from "../fake/nat.ts";
 import { intent } from "./arbitrary/intent.ts";
 import { anyTable, type Chains } from "./arbitrary/table.ts";

@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
-import { runInside } from "../faults/tables.ts";
 import { type LabNetns, makeNetns } from "../lab/netns.ts";
 import { type CniAnswer, plugin } from "../lab/plugin.ts";
+import { runInside } from "../level/faults/run/tables.ts";
 
 export type FuzzNode = {
   readonly host: LabNetns;

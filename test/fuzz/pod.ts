@@ -1,11 +1,11 @@
 // A pod on a wire, and the truth about its traffic: not what the rules look like, but whether the kernel sends a connection
 // to the proxy. Nobody listens anywhere: the counters of the redirects say where a connection went.
 import { execa } from "execa";
-import { ownChains } from "../../src/mesh/linkerd.ts";
+import { ownChains } from "../../src/mesh/linkerd/names.ts";
 import { type Backend, type Family, families } from "../../src/netfilter/table.ts";
-import { runInside } from "../faults/tables.ts";
 import { type LabNetns, makeNetns } from "../lab/netns.ts";
 import { linkerd } from "../lab/states.ts";
+import { runInside } from "../level/faults/run/tables.ts";
 import type { Command } from "./arbitrary/tampering.ts";
 
 export type Pod = {

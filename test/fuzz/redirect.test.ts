@@ -1,9 +1,9 @@
 // Ports, subnets and rules: what is written reads back as the same, and holds nothing but our own words.
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { buildRulesets } from "../../src/mesh/linkerd/ruleset.ts";
 import { mergeCidrs, parseCidr } from "../../src/redirect/cidr.ts";
 import { mergePorts, type PortRange, packPorts, parsePorts } from "../../src/redirect/port.ts";
-import { buildRulesets } from "../../src/redirect/ruleset.ts";
 import { cidr, intent, portRange, ports } from "./arbitrary/intent.ts";
 import { anyText } from "./arbitrary/text.ts";
 import { holds, timeoutMs } from "./budget.ts";

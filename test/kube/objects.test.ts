@@ -1,7 +1,7 @@
 // What is read of the API's objects, and what is taken for none of them.
 import { describe, expect, test } from "vitest";
 import { readNamespace, readPod, readServicePorts } from "../../src/kube/objects.ts";
-import type { PodSpec } from "../../src/mesh/pod.ts";
+import type { PodSpec } from "../../src/mesh/linkerd/pod.ts";
 import {
   namespaceObject,
   type PodWish,

@@ -1,7 +1,8 @@
 // The case table: confs by name, and what each of them means. Every level runs it: pure builds and traces the rules, the
 // kernel level loads them and records how iptables-save prints them (test/golden).
+
+import type { Intent } from "../../src/mesh/linkerd/intent.ts";
 import type { Family } from "../../src/netfilter/table.ts";
-import type { Intent } from "../../src/redirect/intent.ts";
 import type { PortRange } from "../../src/redirect/port.ts";
 
 export type Case = {

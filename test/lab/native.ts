@@ -1,7 +1,7 @@
 // What `nft -j list ruleset` of 1.0.6 printed of a netns: recorded, one netns a file.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type NativeView, parseNative } from "../../src/netfilter/native.ts";
+import { type NativeView, parseNative } from "../../src/netfilter/native/view.ts";
 
 /** The recorded text. */
 export function recorded(name: string): string {

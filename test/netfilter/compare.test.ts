@@ -1,9 +1,9 @@
 // Drift: each kind by itself, how it is told, and that repair (plan) and verdict (compare) agree.
 import { expect, test } from "vitest";
+import { buildRuleset } from "../../src/mesh/linkerd/ruleset.ts";
 import { compare, compareOther, type Drift, renderDrift } from "../../src/netfilter/compare.ts";
 import { plan } from "../../src/netfilter/plan.ts";
 import { emptyTable, type Ruleset, type Table } from "../../src/netfilter/table.ts";
-import { buildRuleset } from "../../src/redirect/ruleset.ts";
 import { familyCases } from "../lab/case.ts";
 import { tableOf } from "../lab/trace.ts";
 

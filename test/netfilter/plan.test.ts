@@ -1,8 +1,9 @@
 // Transactions from any state to the ruleset, or to nothing of ours: what they say, and that they lead there.
 import { expect, test } from "vitest";
-import { parseConf } from "../../src/mesh/conf.ts";
-import { ownChains } from "../../src/mesh/linkerd.ts";
-import { intentOfConf } from "../../src/mesh/values.ts";
+import { parseConf } from "../../src/conf/conf.ts";
+import { ownChains } from "../../src/mesh/linkerd/names.ts";
+import { buildRuleset } from "../../src/mesh/linkerd/ruleset.ts";
+import { intentOfConf } from "../../src/mesh/linkerd/values.ts";
 import { compare } from "../../src/netfilter/compare.ts";
 import {
   fitting,
@@ -16,7 +17,6 @@ import {
 import { renderRestore } from "../../src/netfilter/restore.ts";
 import { parseSave } from "../../src/netfilter/save.ts";
 import { emptyTable, type Ruleset, type Table } from "../../src/netfilter/table.ts";
-import { buildRuleset } from "../../src/redirect/ruleset.ts";
 import { emptyNat, type Nat, printNat, restoreNat, type Tool } from "../fake/nat.ts";
 import { familyCases } from "../lab/case.ts";
 import { foreignLines, linkerd, ownLines, stateNames, states } from "../lab/states.ts";

@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { buildRuleset } from "../../src/mesh/linkerd/ruleset.ts";
 import { parseSave } from "../../src/netfilter/save.ts";
 import type { Table } from "../../src/netfilter/table.ts";
-import { buildRuleset } from "../../src/redirect/ruleset.ts";
 import { thrownBy } from "../fake/thrown.ts";
 import { familyCases } from "../lab/case.ts";
 import { tableOf } from "../lab/trace.ts";

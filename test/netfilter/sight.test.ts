@@ -1,11 +1,11 @@
 // What CHECK makes of all that was seen of a netns: nft's own chains (recorded from the real tool), and iptables' raw and
 // mangle tables.
 import { expect, test } from "vitest";
+import { buildRuleset } from "../../src/mesh/linkerd/ruleset.ts";
 import { renderDrift } from "../../src/netfilter/compare.ts";
 import { parseSave } from "../../src/netfilter/save.ts";
 import { compareSight, type Save, type Sight } from "../../src/netfilter/sight.ts";
 import { type Backend, emptyTable, type Family, type Table } from "../../src/netfilter/table.ts";
-import { buildRuleset } from "../../src/redirect/ruleset.ts";
 import { leastIntent } from "../lab/case.ts";
 import { viewOf } from "../lab/native.ts";
 import { tableOf } from "../lab/trace.ts";

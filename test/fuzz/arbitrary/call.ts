@@ -1,7 +1,7 @@
 // Calls as no runtime should make them: a good one, with some of it replaced by what nobody expects.
 import { join } from "node:path";
 import fc from "fast-check";
-import { configKeys, configPrefix } from "../../../src/mesh/linkerd.ts";
+import { configKeys, configPrefix } from "../../../src/mesh/linkerd/names.ts";
 import { changes, goodLinkerd, linkerdKeys, sluiceKeys } from "./conf.ts";
 import { anyText } from "./text.ts";
 

@@ -1,8 +1,8 @@
 // Intents, rulesets and records, as ADD may make them of any conf and any annotations.
 import fc from "fast-check";
+import type { Intent } from "../../../src/mesh/linkerd/intent.ts";
 import { families } from "../../../src/netfilter/table.ts";
 import { type Cidr, mergeCidrs, parseCidr } from "../../../src/redirect/cidr.ts";
-import type { Intent } from "../../../src/redirect/intent.ts";
 import { mergePorts, type PortRange } from "../../../src/redirect/port.ts";
 
 export const port = fc.integer({ min: 1, max: 65_535 });

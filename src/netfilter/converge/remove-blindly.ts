@@ -1,0 +1,81 @@
+// Takes own chains out of a table that cannot be shown, or whose text cannot be trusted. Each load either works or changes
+// nothing, and the kernel lets go of a chain only when nothing leads into it: so its answer is the proof that the text is
+// not. Edge: works through the client.
+
+import { fitting, planRemoval, type Step, type Transaction } from "../plan.ts";
+import { longestRestoreBytes } from "../restore.ts";
+import type { Family, Own, Table } from "../table.ts";
+import { restoreJob } from "./converge.ts";
+import type { Session } from "./left-out.ts";
+
+/** A family's table, as far as it was shown. */
+export type Unseen = { readonly family: Family; readonly table: Table };
+
+/** A chain that may still be there: empty, which lets all traffic pass, or full for all we know. */
+export type Kept = { readonly chain: string; readonly isEmpty: boolean };
+
+/** So many equal jumps are taken out: nobody has more but on purpose. */
+const jumpsMax = 8;
+
+/** Empties the chains, and removes what the kernel lets go of. */
+export async function removeBlindly(
+  session: Session,
+  { family, table }: Unseen,
+  { chains, jumps }: Own,
+): Promise<Kept[]> {
+  if (await isFreeOf(session, family, chains)) return [];
+  const load: Load = (transaction) => loads(session, family, transaction);
+  // As if what was shown were true: it mostly is, ahead of the line that is wrong.
+  const shown = fitting(planRemoval(chains, table), longestRestoreBytes);
+  const gone = (await load(shown)) ? shown.flatMap(deletedBy) : [];
+  // Something that is not shown leads into a chain: what is shown is taken out at least.
+  if (gone.length === 0) await load(shown.filter((step) => step.do !== "delete-chain"));
+  const kept: Kept[] = [];
+  for (const chain of chains.filter((name) => !gone.includes(name))) {
+    // Makes it where it is not, which the last step takes back.
+    const isEmpty = await load([{ do: "reset-chain", chain }]);
+    await deleteAll(
+      load,
+      jumps.filter((jump) => jump.endsWith(` -j ${chain}`)),
+    );
+    if (!(isEmpty && (await load([{ do: "delete-chain", chain }])))) kept.push({ chain, isEmpty });
+  }
+  return kept;
+}
+
+type Load = (transaction: Transaction) => Promise<boolean>;
+
+async function deleteAll(load: Load, jumps: readonly string[]): Promise<void> {
+  for (const rule of jumps) {
+    for (let count = 0; count < jumpsMax && (await load([{ do: "delete", rule }])); ) count += 1;
+  }
+}
+
+/**
+ * True when none of these chains is there, whatever the table's text says: a load that makes them, and takes them back in
+ * the same breath, is refused by the first that is. It changes nothing either way.
+ */
+export async function isFreeOf(
+  session: Session,
+  family: Family,
+  chains: readonly string[],
+): Promise<boolean> {
+  const made = chains.map((chain): Step => ({ do: "create-chain", chain }));
+  const taken = chains.map((chain): Step => ({ do: "delete-chain", chain }));
+  return await loads(session, family, [...made, ...taken]);
+}
+
+function deletedBy(step: Step): string[] {
+  return step.do === "delete-chain" ? [step.chain] : [];
+}
+
+async function loads(
+  { client, place, choice, remainingMs }: Session,
+  family: Family,
+  transaction: Transaction,
+): Promise<boolean> {
+  if (transaction.length === 0) return false;
+  const job = restoreJob(choice, family, transaction);
+  const outcomes = await client(place, [job], remainingMs());
+  return outcomes.every(({ restoreStatus }) => restoreStatus === 0);
+}

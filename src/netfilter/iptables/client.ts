@@ -1,0 +1,247 @@
+// Writes and reads nat tables in a netns: the one place that knows how the tools are called. Edge.
+// However many families and backends: one child of ours, which enters the netns once and works on all side by side.
+import { monotonicMs } from "../../clock.ts";
+import type { ExecResult } from "../../netns/exec.ts";
+import type { Host } from "../../netns/host.ts";
+import type { Netns } from "../../netns/path.ts";
+import type { Capability } from "../../netns/rights.ts";
+import { readStartFailure } from "../../netns/start-failure.ts";
+import type { Tools } from "../../node/toolbox.ts";
+import type { Backend, Family } from "../table.ts";
+import { batchProblem, isPassing, outcomesIn, restoredIn } from "./answer.ts";
+import { lackedWords } from "./failure.ts";
+import { type Presence, parsePresence } from "./presence.ts";
+import { scriptOf } from "./script.ts";
+
+/** Work on one family through one backend: write `restore` if given, then read the table. */
+export type Job = {
+  readonly family: Family;
+  readonly backend: Backend;
+  readonly tools: Tools;
+  /** The text for iptables-restore; "" to read only. */
+  readonly restore: string;
+  /** The table that nft's save shows; nat where none is named. Legacy's always shows all that there are. */
+  readonly table?: "mangle" | "all";
+  /** What nft is to list besides, once all is done; with one job of a batch. */
+  readonly native?: NativeLook;
+  /** Only where IPv6 is possible (see presence.ts), in a batch that looks at it; elsewhere nothing is done. */
+  readonly ifPossible?: true;
+};
+
+/** nft, and what to ask it for, at most five listings: one at a time, since 1.0.6 mixes up several in one. */
+export type NativeLook = { readonly program: string; readonly listings: readonly string[] };
+
+/** What nft printed for one listing. No status: it did not end by itself. */
+export type NativeAnswer = {
+  readonly listing: string;
+  readonly status: number | undefined;
+  readonly text: string;
+  readonly said: string;
+};
+
+/** What came of a job. Status 0 is success; the shell's 126 and 127 mean that the program could not be run. */
+export type Outcome = {
+  readonly job: Job;
+  readonly restoreStatus: number;
+  readonly saveStatus: number;
+  readonly saved: string;
+  readonly stderr: string;
+  /** With the job that nft was to be asked with, in the order of its listings. */
+  readonly native?: readonly NativeAnswer[];
+  /** Nothing could be hidden from the tools, so they may have asked the network for users (see nssMask). */
+  readonly unmasked?: true;
+  /** Nothing was done: IPv6 is not possible in this netns (see Job.ifPossible). */
+  readonly absent?: true;
+  /** What the netns has of the families that the client looks at. */
+  readonly presence?: Presence;
+};
+
+/** Where the tools work: in a pod's netns, in an empty one that ends with the batch, or on the node itself (to read). */
+export type Place = Netns | "scratch" | "host";
+
+/** Runs jobs in one place, at most four (two families, two backends). Rejects with BatchError only. */
+export type Client = (place: Place, jobs: readonly Job[], timeoutMs: number) => Promise<Outcome[]>;
+
+/** The batch did not come to its end: no shell, no nsenter, no time left, or the netns would not be entered. */
+export class BatchError extends Error {
+  /** It was ended before its end, or a process could not be started: another try may do. */
+  readonly isPassing: boolean;
+  /** What a person should do; "" where we know nothing. */
+  readonly advice: string;
+  /** The jobs whose text had been loaded by then. */
+  readonly restored: readonly Job[];
+
+  constructor(problem: string, isPassing: boolean, restored: readonly Job[] = []) {
+    super(problem);
+    this.name = "BatchError";
+    this.isPassing = isPassing;
+    this.advice = readStartFailure([problem])?.advice ?? "";
+    this.restored = restored;
+  }
+}
+
+const legacyTableNames: Readonly<Record<Family, string>> = {
+  ipv4: "/proc/self/net/ip_tables_names",
+  ipv6: "/proc/self/net/ip6_tables_names",
+};
+
+/** Makes a client that works with the node's programs. With each batch it looks how far the families `looked` are there. */
+export function makeClient(host: Host, looked: readonly Family[] = []): Client {
+  return async (place, jobs, timeoutMs) => {
+    const writes = jobs.some(({ restore }) => restore !== "");
+    const ordered = jobs.toSorted((a, b) => Number(guardOf(b) !== "") - Number(guardOf(a) !== ""));
+    const batch = { place, jobs: ordered, looked, timeoutMs };
+    const mask = writes ? host.nssMask() : [];
+    const end = monotonicMs() + timeoutMs;
+    const first = await runBatch(host, batch, mask);
+    // Where a mount namespace is refused (SELinux), users that are looked up slowly are better than none (istio#48746).
+    // What the netns has is told ahead of the mounts; a job's line begins with its number.
+    const isBegun = /^\d/m.test(first.outputs[0] ?? "");
+    const isRefused = mask.length > 0 && !isBegun && !isPassing(first);
+    const again = () => runBatch(host, { ...batch, timeoutMs: end - monotonicMs() }, []);
+    const result = isRefused ? await again() : first;
+    const outcomes = readOutcomes(ordered, result);
+    const told = {
+      ...(isRefused ? { unmasked: true as const } : {}),
+      ...(looked.length > 0 ? { presence: parsePresence(result.outputs[0] ?? "") } : {}),
+    };
+    return jobs.flatMap((job) =>
+      outcomes
+        .filter((outcome) => outcome.job === job)
+        .map((outcome) => ({ ...outcome, stderr: messagesOf(outcome, host), ...told })),
+    );
+  };
+}
+
+// legacy says that there is no such table where it has no right to ask for one.
+function messagesOf({ job, restoreStatus, saveStatus, stderr }: Outcome, host: Host): string {
+  if (restoreStatus === 0 && saveStatus === 0) return stderr;
+  const needed: Capability[] = ["CAP_NET_ADMIN"];
+  if (job.backend === "legacy") needed.push("CAP_NET_RAW");
+  const lacked = needed.filter((capability) => host.lacks?.(capability) === true);
+  return lacked.length === 0 ? stderr : `${stderr}\n${lackedWords} ${lacked.join(" and ")}`;
+}
+
+/** Looks how far these families are there, and does nothing else. @throws BatchError when it could not be looked. */
+export async function lookAt(
+  host: Host,
+  place: Place,
+  { looked, timeoutMs }: Pick<Batch, "looked" | "timeoutMs">,
+): Promise<Presence> {
+  const result = await runBatch(host, { place, jobs: [], looked, timeoutMs }, []);
+  const presence = parsePresence(result.outputs[0] ?? "");
+  if (looked.every((family) => presence.evidence.has(family))) return presence;
+  throw new BatchError(batchProblem([], result), isPassing(result));
+}
+
+type Batch = {
+  readonly place: Place;
+  readonly jobs: readonly Job[];
+  readonly looked: readonly Family[];
+  readonly timeoutMs: number;
+};
+
+async function runBatch(
+  host: Host,
+  { place, jobs, looked, timeoutMs }: Batch,
+  mask: readonly string[],
+): Promise<ExecResult> {
+  if (!(timeoutMs > 0))
+    throw new BatchError("the time was over before the tools were started", true);
+  const wait = lockWaitSeconds(timeoutMs);
+  const began = monotonicMs();
+  const result = await host.exec({
+    argv: [
+      ...limited(host, timeoutMs, [...entering(host, place), ...unsharing(host, mask), "/bin/sh"]),
+      "-c",
+      scriptOf(looked),
+      "sluice",
+      mask.join(" "),
+      ...jobs.flatMap((job, index) => jobArguments(job, index, wait)),
+      ...jobs.flatMap(({ native }) =>
+        native === undefined ? [] : [native.program, ...native.listings],
+      ),
+    ],
+    env: childEnvironment(host.path),
+    // Also without a job: what enters the netns may have something to say.
+    outputs: 1 + Math.max(1, 2 * jobs.length),
+    // The child has a deadline of its own; this one is for a child that does not keep it.
+    timeoutMs: timeoutMs + 1_000,
+  });
+  // timeout(1) goes down with the group that it ends, and so cannot tell.
+  const isLate = monotonicMs() - began >= limitSeconds(timeoutMs) * 1_000;
+  return { ...result, timedOut: result.timedOut || isLate };
+}
+
+// `timeout` heads the child's process group and ends all of it, also when the plugin itself was killed meanwhile.
+function limited(
+  { find }: Host,
+  timeoutMs: number,
+  command: readonly string[],
+): [string, ...string[]] {
+  const seconds = String(limitSeconds(timeoutMs));
+  const timeout = find("timeout");
+  const [first = "/bin/sh", ...rest] = command;
+  return timeout === undefined
+    ? [first, ...rest]
+    : [timeout, "-s", "KILL", seconds, first, ...rest];
+}
+
+// timeout(1) takes 0 for no limit at all, and some take no fractions.
+function limitSeconds(timeoutMs: number): number {
+  return Math.max(1, Math.ceil(timeoutMs / 1_000));
+}
+
+function entering(host: Host, place: Place): string[] {
+  if (place === "host") return [];
+  if (place === "scratch") return [need(host, "unshare"), "--net", "--"];
+  return [need(host, "nsenter"), `--net=${place.handle}`, "--"];
+}
+
+// A mount namespace of its own, in which the script hides what iptables must not ask for users (see nssMask).
+function unsharing(host: Host, mask: readonly string[]): string[] {
+  if (mask.length === 0) return [];
+  return [need(host, "unshare"), "--mount", "--propagation", "slave", "--"];
+}
+
+function need({ find }: Host, name: string): string {
+  const program = find(name);
+  if (program !== undefined) return program;
+  throw new BatchError(`${name} is not on the node; install util-linux`, false);
+}
+
+// XTABLES_LOCKFILE: legacy's lock guards tables that are per netns with one file for the whole host; the netns' own
+// file makes it one lock a netns, with nothing to clean up (istio PR#47002). LC_ALL: messages are read by failure.ts.
+function childEnvironment(path: string): Record<string, string> {
+  return { PATH: path, LC_ALL: "C", XTABLES_LOCKFILE: "/proc/self/ns/net" };
+}
+
+// Jobs that may come to nothing at once go first, so that the one which the shell runs itself is a real one.
+function guardOf({ family, backend, restore, ifPossible }: Job): string {
+  if (ifPossible === true) return "possible";
+  return backend === "legacy" && restore === "" ? legacyTableNames[family] : "";
+}
+
+function jobArguments(job: Job, index: number, wait: string): string[] {
+  const { tools, restore, table = "nat" } = job;
+  return [
+    String(2 + 2 * index),
+    restore === "" ? "" : tools.restore,
+    tools.save,
+    job.backend === "legacy" || table === "all" ? "" : table,
+    guardOf(job),
+    tools.waits ? wait : "",
+    restore,
+  ];
+}
+
+// Ends before the batch is killed, so that the tool can say what it waited for.
+function lockWaitSeconds(timeoutMs: number): string {
+  return String(Math.min(5, Math.max(1, Math.floor(timeoutMs / 1_000) - 1)));
+}
+
+function readOutcomes(jobs: readonly Job[], result: ExecResult): Outcome[] {
+  const outcomes = outcomesIn(jobs, result);
+  if (outcomes.length === jobs.length) return outcomes;
+  throw new BatchError(batchProblem(jobs, result), isPassing(result), restoredIn(jobs, result));
+}

@@ -1,0 +1,157 @@
+// Through which backend a call's rules go: the record's, the conf's, or the one that the node is found to use.
+
+import type { AttachmentRecord } from "../attachment/record.ts";
+import type { Call } from "../command/call.ts";
+import type { Intent } from "../mesh/linkerd/intent.ts";
+import { buildRuleset } from "../mesh/linkerd/ruleset.ts";
+import { makeClient } from "../netfilter/iptables/client.ts";
+import { type Family, otherThan, type Ruleset } from "../netfilter/table.ts";
+import { type BackendChoice, equip, equipPlain, toolsFor } from "./choice.ts";
+import {
+  type Decision,
+  type Detecting,
+  decisionOfTrial,
+  findHint,
+  type Hint,
+  tryBackends,
+} from "./detect.ts";
+import type { Knowledge } from "./knowledge.ts";
+import { openToolbox, type Toolbox } from "./toolbox.ts";
+
+/** A choice, and whether another one would do as well. */
+export type Chosen = { readonly choice: BackendChoice; readonly free: boolean };
+
+/** Families that are wanted, and those that must be served where they are. */
+export type Wanting = { readonly wanted: readonly Family[]; readonly required: readonly Family[] };
+
+/**
+ * The backend of an attachment that has a record: rules are looked for where they were put. Some of the families may have no
+ * programs by now.
+ * @throws CniError 101 when the node has no programs for any of them.
+ */
+export async function chooseBackend(
+  call: Call,
+  wanted: readonly Family[],
+  record: AttachmentRecord,
+): Promise<Chosen> {
+  const decided = { backend: record.backend, reason: "as recorded" };
+  return { choice: await equip(openToolbox(call.deps), decided, wanted), free: false };
+}
+
+/**
+ * Chooses where nothing is known of the attachment: there are programs for the families that are required.
+ * @throws CniError 101 when there are none, or none that work; 11 when that is not known.
+ */
+export async function chooseFor(call: Call, wanting: Wanting): Promise<Chosen> {
+  const { wanted, required } = wanting;
+  const toolbox = openToolbox(call.deps);
+  const mode = call.plugin.linkerd["iptables-mode"];
+  if (mode === "plain") {
+    return {
+      choice: requireTools(await equipPlain(toolbox, wanted, required), wanting),
+      free: false,
+    };
+  }
+  if (mode === "nft" || mode === "legacy") {
+    const decided = { backend: mode, reason: "the conf's iptables-mode", required };
+    return { choice: requireTools(await equip(toolbox, decided, wanted), wanting), free: false };
+  }
+  return { choice: await equipFreely(toolbox, await decide(call, wanting), wanting), free: true };
+}
+
+function requireTools(choice: BackendChoice, { wanted, required }: Wanting): BackendChoice {
+  for (const family of wanted) if (required.includes(family)) toolsFor(choice, family);
+  return choice;
+}
+
+// What was decided may have been for pods of other families: where it has no programs for this one, the other may.
+async function equipFreely(
+  toolbox: Toolbox,
+  decided: Decision,
+  wanting: Wanting,
+): Promise<BackendChoice> {
+  const { backend, reason } = decided;
+  const { wanted, required } = wanting;
+  try {
+    const first = { backend, reason, required };
+    return requireTools(await equip(toolbox, first, wanted), wanting);
+  } catch (error) {
+    const why = `no programs of ${backend} for all`;
+    const other = { backend: otherThan(backend), reason: why, required };
+    try {
+      return requireTools(await equip(toolbox, other, wanted), wanting);
+    } catch {
+      // Nor has it; the first error says what the node was found to use.
+      throw error;
+    }
+  }
+}
+
+/** What detection, and trials of backends, work with. */
+export function detectingOf(call: Call): Detecting {
+  const { deps, remainingMs } = call;
+  return {
+    client: makeClient(deps),
+    toolbox: openToolbox(deps),
+    remainingMs,
+    sleep: deps.clock.sleep,
+  };
+}
+
+// Once a boot. What was decided without a hint is asked of the hints again until it has been used: on a node that is
+// starting, the first pods may be here before the kubelet has made its chains. What was decided without seeing all of them,
+// until all have been seen.
+async function decide(call: Call, { wanted, required }: Wanting): Promise<Decision> {
+  const known = call.store.knowledge();
+  const { decision } = known;
+  if (decision?.provisional === false && decision.incomplete !== true) return decision;
+  const detecting = detectingOf(call);
+  const hint = await findHint(detecting);
+  const found =
+    hint.decision ??
+    (decision === undefined
+      ? decisionOfTrial(
+          await tryBackends(detecting, { rulesets: trialRulesets(wanted), required }),
+          hint.unseen,
+        )
+      : lookedAgain(known, decision, hint));
+  if (hint.unseen.length > 0) {
+    call.log.warn({ unseen: hint.unseen }, "the kubelet's hint chains could not all be looked for");
+  }
+  if (JSON.stringify(found) === JSON.stringify(decision)) return found;
+  call.store.keepKnowledge({ ...known, decision: found });
+  call.log[found.doubtful === true ? "warn" : "info"]({ ...found }, "backend detected");
+  return found;
+}
+
+// No hint this time either: what was decided holds, for good where all was seen and pods have been set by it.
+function lookedAgain(known: Knowledge, decision: Decision, { unseen }: Hint): Decision {
+  if (unseen.length > 0) return decision;
+  const { backend, reason, doubtful } = decision;
+  const isUsed = known.proven.some((proof) => proof.backend === backend);
+  return {
+    backend,
+    reason,
+    provisional: decision.provisional && !(isUsed && decision.incomplete === true),
+    ...(doubtful === undefined ? {} : { doubtful }),
+  };
+}
+
+/** Rulesets with every match and target that pods may get, whatever the conf says: its values are another question. */
+export function trialRulesets(wanted: readonly Family[]): Ruleset[] {
+  return wanted.map((family) => buildRuleset({ ...trialIntent, families: [...wanted] }, family));
+}
+
+const trialIntent: Omit<Intent, "families"> = {
+  inboundPort: 4143,
+  outboundPort: 4140,
+  proxyUid: 2102,
+  proxyGid: 2102,
+  onlyInbound: [],
+  excludeInbound: [{ from: 1, to: 2 }],
+  excludeOutbound: [{ from: 3, to: 3 }],
+  excludeSubnets: [
+    { family: "ipv4", text: "192.0.2.0/24" },
+    { family: "ipv6", text: "2001:db8::/32" },
+  ],
+};

@@ -1,0 +1,31 @@
+// All that STATUS' answer hangs on: the conf's wishes, and the files that they lead to, as they are now.
+import { statSync } from "node:fs";
+import type { Call } from "../command/call.ts";
+import { backends } from "../netfilter/table.ts";
+
+const suffixes = ["", ...backends.map((backend) => `-${backend}`)];
+const programs = [
+  "nsenter",
+  "unshare",
+  ...["iptables", "ip6tables"].flatMap((prefix) =>
+    suffixes.flatMap((suffix) => [`${prefix}${suffix}-restore`, `${prefix}${suffix}-save`]),
+  ),
+];
+
+/** A text that is the same as long as nothing changed that ADD needs. Looks at files, and starts nothing. */
+export function circumstancesOf({ plugin, deps }: Call): string {
+  const { linkerd, kubernetes } = plugin;
+  const files = ["/bin/sh", kubernetes?.kubeconfig || undefined, ...programs.map(deps.find)];
+  return [linkerd["iptables-mode"], linkerd.ipv6, ...files.map(identityOf)].join(" ");
+}
+
+function identityOf(file: string | undefined): string {
+  if (file === undefined) return "-";
+  try {
+    const { dev, ino, size, mtimeMs } = statSync(file);
+    return [dev, ino, size, mtimeMs].join(":");
+  } catch {
+    // Named and not there, which is not the same as not named: what needs it will say so.
+    return "absent";
+  }
+}

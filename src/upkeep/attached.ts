@@ -1,0 +1,76 @@
+// Which attachments a netns has, by their records. A netns has one ruleset, that of the latest ADD: CHECK compares with
+// it, and whoever goes leaves it to those that stay.
+import {
+  type AttachmentRecord,
+  isAbout,
+  isLater,
+  latestOf,
+  type Place,
+} from "../attachment/record.ts";
+import type { Store } from "../attachment/store.ts";
+import { type Call, keyOf } from "../command/call.ts";
+import type { Netns } from "../netns/path.ts";
+
+/** A netns' attachments of one container. */
+export type Attached = {
+  /** The call's record, whichever netns it is about. */
+  readonly earlier: AttachmentRecord | undefined;
+  /** The call's own, if it has a record about this very netns: after a reboot or a reused id it is about another. */
+  readonly own: AttachmentRecord | undefined;
+  readonly siblings: readonly AttachmentRecord[];
+  /** The one whose rules the netns has: the last whose ADD came to its end. */
+  readonly latest: AttachmentRecord | undefined;
+  /** What the close-wait setting was before any of them changed it. */
+  readonly closeWaitBefore: string | undefined;
+};
+
+/** The attachments of the call's container in this netns. @throws CniError 5 as the store's read does. */
+export function attachedTo(call: Call, netns: Netns): Attached {
+  const place = placeOf(call, netns);
+  const earlier = call.store.read(keyOf(call));
+  const own = earlier !== undefined && isAbout(earlier, place) ? earlier : undefined;
+  const siblings = call.store
+    .ofContainer(call.request.containerId)
+    .filter((record) => isAbout(record, place) && !isOfCall(call, record));
+  const all = own === undefined ? siblings : [own, ...siblings];
+  const applied = all.filter(({ state }) => state !== "intended");
+  return {
+    earlier,
+    own,
+    siblings,
+    latest: latestOf(applied) ?? latestOf(all),
+    closeWaitBefore: all.find(({ closeWaitBefore }) => closeWaitBefore !== undefined)
+      ?.closeWaitBefore,
+  };
+}
+
+/** The netns as records are compared with it. */
+export function placeOf({ store }: Call, { device, inode }: Netns): Place {
+  return { device, inode, boot: store.moment().boot };
+}
+
+function isOfCall(call: Call, { network, ifName }: AttachmentRecord): boolean {
+  return network === call.network.name && ifName === call.request.ifName;
+}
+
+/**
+ * Leaves what a record tells of the netns to those that stay: what the setting was before, and its rules, if they are the
+ * last that were written.
+ */
+export function handOver(
+  store: Store,
+  record: AttachmentRecord,
+  siblings: readonly AttachmentRecord[],
+): void {
+  const heir = latestOf(siblings);
+  if (heir === undefined) return;
+  const isLast = record.state !== "intended" && isLater(record, heir);
+  const { network, containerId, ifName, pod, netns } = heir;
+  const closeWaitBefore = heir.closeWaitBefore ?? record.closeWaitBefore;
+  const left = {
+    ...(isLast ? record : heir),
+    ...{ network, containerId, ifName, pod, netns },
+    ...(closeWaitBefore === undefined ? {} : { closeWaitBefore }),
+  };
+  if (isLast || closeWaitBefore !== heir.closeWaitBefore) store.write(left);
+}

@@ -1,0 +1,147 @@
+// Takes everything of ours out of a netns: in both families and both backends, whatever a record says of them, and proven
+// by reading. Serves DEL; ADD asks it whether anything is there when it fails.
+import { CniError, errorCode } from "../cni/error.ts";
+import { type Call, sessionOf, subjectOf } from "../command/call.ts";
+import { own } from "../mesh/linkerd/ruleset.ts";
+import { readTable } from "../netfilter/converge/converge.ts";
+import type { Session } from "../netfilter/converge/left-out.ts";
+import { type Removal, removeOwn, removeSeen } from "../netfilter/converge/remove.ts";
+import { isFreeOf } from "../netfilter/converge/remove-blindly.ts";
+import { type Job, makeClient, type Outcome } from "../netfilter/iptables/client.ts";
+import { readFailure } from "../netfilter/iptables/failure.ts";
+import {
+  type Backend,
+  backends,
+  type Family,
+  families,
+  holdsAny,
+  type Table,
+} from "../netfilter/table.ts";
+import type { Netns } from "../netns/path.ts";
+import { equip, toolsFor } from "../node/choice.ts";
+import { openToolbox } from "../node/toolbox.ts";
+import { fewOf } from "../text/printable.ts";
+import { looksInto } from "./look.ts";
+
+/** Where rules of ours are, or must be looked for; with the table, where it was read just now. */
+export type Spot = Pick<Job, "backend" | "family"> & { readonly table?: Table };
+
+/** Where an attachment's rules were put: there the tools must be, and must answer. */
+export type Written = { readonly backend: Backend; readonly families: readonly Family[] };
+
+/**
+ * Ends with nothing of ours in the netns.
+ * @returns the families that were written to.
+ * @throws CniError 11 or 101, BatchError, when that could not be brought about, or not be seen.
+ */
+export async function cleanNetns(call: Call, netns: Netns, written: Written): Promise<Family[]> {
+  return await removeSpots(call, netns, await findOwn(call, netns, written));
+}
+
+/** Takes our rules out of these spots. @returns the families that were written to. @throws as removeOwn and equip do. */
+export async function removeSpots(
+  call: Call,
+  netns: Netns,
+  spots: readonly Spot[],
+): Promise<Family[]> {
+  const changed: Family[] = [];
+  for (const backend of backends) {
+    const here = spots.filter((spot) => spot.backend === backend);
+    if (here.length === 0) continue;
+    const decided = { backend, reason: "own chains are there" };
+    const wanted = here.map(({ family }) => family);
+    const choice = await equip(openToolbox(call.deps), decided, wanted);
+    const removal = await remove(sessionOf(call, netns, choice), here);
+    changed.push(...cleaned(call, backend, removal));
+  }
+  return families.filter((family) => changed.includes(family));
+}
+
+// What was seen need not be looked at again.
+function remove(session: Session, spots: readonly Spot[]): Promise<Removal> {
+  const seen = spots.flatMap(({ family, table }) =>
+    table === undefined ? [] : [{ family, table }],
+  );
+  if (seen.length === spots.length) return removeSeen(session, seen, own);
+  const wanted = spots.map(({ family }) => family);
+  return removeOwn(session, wanted, own);
+}
+
+/**
+ * What a removal changed, where nothing of ours is left that acts on traffic. Chains that somebody else holds are only told.
+ * @throws CniError 11 where something is left, or may be.
+ */
+export function cleaned(call: Call, backend: Backend, removal: Removal): readonly Family[] {
+  const { written, left, husks } = removal;
+  if (husks.length > 0) call.log.warn({ backend, left: fewOf(husks) }, huskWarning);
+  if (left.length === 0) return written;
+  throw new CniError(
+    errorCode.tryAgainLater,
+    `rules of ours could not be taken out of the nat table (${backend}) of ${subjectOf(call)}`,
+    { details: fewOf(left).join("; ") },
+  );
+}
+
+const huskWarning = "empty chains of ours stay, for rules of someone else's lead into them";
+
+/**
+ * The spots that hold own chains, of all that the node has tools for.
+ * @throws CniError 11 where a table cannot be seen that may hold some, 101 where tools are missing that wrote here.
+ */
+export async function findOwn(call: Call, netns: Netns, written: Written): Promise<Spot[]> {
+  const { backend, families: recorded } = written;
+  const decided = { backend, reason: "as recorded" };
+  const choice = await equip(openToolbox(call.deps), decided, recorded);
+  for (const family of recorded) toolsFor(choice, family);
+  const wanted = families.map((family) => ({ family }));
+  const looks = await Promise.all(backends.map((one) => looksInto(call, one, wanted)));
+  const outcomes = await makeClient(call.deps)(netns, looks.flat(), call.remainingMs());
+  const spots: Spot[] = [];
+  for (const outcome of outcomes) {
+    const holds = holdsOwn(outcome, written);
+    if (holds === true || (holds === undefined && !(await isFree(call, netns, outcome.job)))) {
+      spots.push(spotOf(outcome));
+    }
+  }
+  return spots;
+}
+
+/** The spot that an outcome shows. */
+export function spotOf(outcome: Outcome): Spot {
+  const { backend, family } = outcome.job;
+  const table = readTable(outcome);
+  return table instanceof Error ? { backend, family } : { backend, family, table };
+}
+
+async function isFree(
+  call: Call,
+  netns: Netns,
+  { backend, family }: Pick<Job, "backend" | "family">,
+): Promise<boolean> {
+  const choice = await equip(openToolbox(call.deps), { backend, reason: "it is asked" }, [family]);
+  return await isFreeOf(sessionOf(call, netns, choice), family, own.chains);
+}
+
+// Undefined where the text does not tell, so that the kernel must.
+function holdsOwn(outcome: Outcome, written: Written): boolean | undefined {
+  const { backend, family } = outcome.job;
+  const table = readTable(outcome);
+  if (table instanceof Error) {
+    const isRecorded = backend === written.backend && written.families.includes(family);
+    const { kind } = readFailure(outcome.saveStatus, outcome.stderr);
+    // What the node's kernel or tools cannot do, they cannot have done: nothing of ours is there.
+    if (kind === "unsupported" && !isRecorded) return false;
+    throw unseen(outcome, table.message);
+  }
+  if (holdsAny(table, own.chains)) return true;
+  return table.unverifiable === undefined ? false : undefined;
+}
+
+function unseen({ job }: Outcome, said: string): CniError {
+  const { tools, backend, family } = job;
+  return new CniError(
+    errorCode.tryAgainLater,
+    `${tools.save} (${backend}, ${family}) could not show the nat table: ${said}`,
+    { details: "whether rules of ours are in it is not known" },
+  );
+}

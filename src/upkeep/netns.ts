@@ -1,0 +1,37 @@
+// A netns held open for a piece of work, and let go whatever becomes of it: no command opens one in another way.
+import { CniError, errorCode } from "../cni/error.ts";
+import type { Call } from "../command/call.ts";
+import type { Netns } from "../netns/path.ts";
+
+/** Which netns, and whether it may be the plugin's own (see netns/path.ts). */
+export type Opening = { readonly path: string; readonly allowOwn: boolean };
+
+/** The netns that the call names. */
+export function named({ request }: Call): Opening {
+  return { path: request.netns, allowOwn: request.netnsOverride };
+}
+
+/** Works in the netns. @throws what openNetns and the work throw. */
+export async function withNetns<T>(
+  { deps }: Pick<Call, "deps">,
+  { path, allowOwn }: Opening,
+  work: (netns: Netns) => T | Promise<T>,
+): Promise<T> {
+  const netns = deps.openNetns(path, allowOwn);
+  try {
+    return await work(netns);
+  } finally {
+    deps.closeNetns(netns);
+  }
+}
+
+/** True when a netns could not be opened because there is none, or not one of a pod: not because something kept us. */
+export function isNoNetns(error: unknown): boolean {
+  return error instanceof CniError && elsewhere.includes(error.code);
+}
+
+const elsewhere: readonly number[] = [
+  errorCode.unknownContainer,
+  errorCode.netnsUnusable,
+  errorCode.invalidNetns,
+];

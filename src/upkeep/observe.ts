@@ -1,0 +1,142 @@
+// What CHECK sees of a netns: both backends' tables, and nft's own view where nft is on the node. Edge; changes nothing.
+// One child; a second one looks closer where something of nft's own may take the traffic, or keeps save from showing all.
+import { CniError, errorCode } from "../cni/error.ts";
+import type { Call } from "../command/call.ts";
+import { standFor } from "../mesh/linkerd/stand-for.ts";
+import type { Drift } from "../netfilter/compare.ts";
+import { readTables, restoreJob } from "../netfilter/converge/converge.ts";
+import { type Job, makeClient, type Outcome } from "../netfilter/iptables/client.ts";
+import type { Presence } from "../netfilter/iptables/presence.ts";
+import { nativeName } from "../netfilter/outside.ts";
+import { asksForRules, compareSight, type Save, type Sight } from "../netfilter/sight.ts";
+import { type Family, otherThan, type Ruleset, type Table } from "../netfilter/table.ts";
+import type { Netns } from "../netns/path.ts";
+import { type BackendChoice, toolsFor } from "../node/choice.ts";
+import { looksInto } from "./look.ts";
+import { listAll, listChains, readNative } from "./native.ts";
+
+/** What a netns should hold, and through which backend it was written. */
+export type Wanted = {
+  readonly rulesets: readonly Ruleset[];
+  readonly choice: BackendChoice;
+  /** Families that are not redirected, and must be once the netns speaks them. */
+  readonly open: readonly Family[];
+  /** Those that ADD would leave out where their tools do not show the table. */
+  readonly optional: readonly Family[];
+};
+
+/** All drifts of a netns, and what it has of the open families. */
+export type Seen = { readonly drifts: Drift[]; readonly presence: Presence | undefined };
+
+/**
+ * Looks for all drifts of a netns; there are none when it is redirected as it should be.
+ * @throws CniError 11 when a table could not be read, which is no drift.
+ */
+export async function observe(call: Call, netns: Netns, wanted: Wanted): Promise<Seen> {
+  const { choice, open } = wanted;
+  const client = makeClient(call.deps, open);
+  const first = await client(netns, await jobsFor(call, wanted), call.remainingMs());
+  const saves = first.map(readSave);
+  const expected = { rulesets: wanted.rulesets, backend: choice.backend, standFor };
+  const seen: Looked = { saves, native: readNative(call, first) };
+  const jobs = closerJobs(call, seen, asksForRules(expected, seen));
+  const second = jobs.length === 0 ? [] : await client(netns, jobs, call.remainingMs());
+  const sight = closer(seen, second, readNative(call, second));
+  const rulesets = shownOf(wanted, sight);
+  requireShown(rulesets, choice, sight);
+  return {
+    drifts: compareSight({ ...expected, rulesets }, sight),
+    presence: first[0]?.presence,
+  };
+}
+
+/** A save, and the job that it came from. */
+type LookedAt = Save & { readonly job: Job; readonly isMixed: boolean };
+
+type Looked = Omit<Sight, "saves"> & { readonly saves: readonly LookedAt[] };
+
+// What is optional counts where it is shown.
+function shownOf({ rulesets, optional, choice }: Wanted, sight: Sight): Ruleset[] {
+  return rulesets.filter(({ family }) => {
+    const nat = natOf(sight, family, choice);
+    const isShown = !(nat instanceof Error) && nat?.unverifiable === undefined;
+    return isShown || !optional.includes(family);
+  });
+}
+
+function natOf(
+  { saves }: Sight,
+  family: Family,
+  { backend }: BackendChoice,
+): Table | Error | undefined {
+  return saves.find((save) => save.family === family && save.backend === backend)?.tables.nat;
+}
+
+async function jobsFor(call: Call, { rulesets, choice }: Wanted): Promise<Job[]> {
+  const own = rulesets.map(({ family }) => restoreJob(choice, family, []));
+  const others = await looksInto(call, otherThan(choice.backend), rulesets);
+  const jobs = [...own, ...others].map((job): Job => ({ ...job, table: "all" }));
+  // The nat tables as nft sees them tell whether they act at all; not `list tables`, for which 1.0.6 reads all rules of all.
+  const nats = rulesets.map(({ family }) => `list table ${nativeName(family, "nat")}`);
+  return asking(call, jobs, [listChains, ...(choice.backend === "nft" ? nats : [])]);
+}
+
+function asking(call: Call, jobs: readonly Job[], listings: readonly string[]): Job[] {
+  const program = call.deps.find("nft");
+  if (program === undefined) {
+    call.log.debug({}, "nft is not on the node: chains of nft's own are not seen");
+    return [...jobs];
+  }
+  return jobs.map((job, i) => (i === 0 ? { ...job, native: { program, listings } } : job));
+}
+
+// A rule in some table can end the save of all, or make it a text that nobody can trust; the nat table may be shown by itself.
+// And rules of nft's own are only asked for where they matter: a listing of thousands takes seconds.
+function closerJobs(call: Call, { saves }: Looked, needsRules: boolean): Job[] {
+  const doubtful = saves.filter(({ backend, isMixed }) => backend === "nft" && isMixed);
+  const looked = needsRules && doubtful.length === 0 ? saves.slice(0, 1) : doubtful;
+  const jobs = looked.map(({ job }) => natAlone(job));
+  return needsRules ? asking(call, jobs, [listAll]) : jobs;
+}
+
+function natAlone({ family, backend, tools, restore }: Job): Job {
+  return { family, backend, tools, restore };
+}
+
+function closer(sight: Sight, second: readonly Outcome[], native: Sight["native"]): Sight {
+  const saves = withNat(sight.saves, second.map(readSave));
+  if (!second.some(({ job }) => job.native !== undefined)) return { saves, native: sight.native };
+  return { saves, native: native ?? new Error("nft lists chains of its own, but not their rules") };
+}
+
+// Each text once: it may be long.
+function readSave(outcome: Outcome): LookedAt {
+  const { job } = outcome;
+  const { isMixed, ...tables } = readTables(outcome);
+  return { job, family: job.family, backend: job.backend, tables, isMixed };
+}
+
+// What the second look showed of nat, beside what the first one said of the other tables.
+function withNat(saves: readonly Save[], second: readonly Save[]): Save[] {
+  return saves.map((save) => {
+    const again = second.find(({ family, backend }) => {
+      return family === save.family && backend === save.backend;
+    });
+    return again === undefined
+      ? save
+      : { ...save, tables: { ...save.tables, nat: again.tables.nat } };
+  });
+}
+
+function requireShown(rulesets: readonly Ruleset[], choice: BackendChoice, sight: Sight): void {
+  for (const { family } of rulesets) {
+    const nat = natOf(sight, family, choice);
+    if (!(nat instanceof Error)) continue;
+    const { save } = toolsFor(choice, family);
+    throw new CniError(
+      errorCode.tryAgainLater,
+      `${save} (${choice.backend}, ${family}) could not show the nat table: ${nat.message}`,
+      { details: "whether the redirect is in place is not known" },
+    );
+  }
+}

@@ -1,0 +1,227 @@
+// Puts a pod's rules in place, in one backend and not in the other. Serves ADD and repair.
+
+import { CniError } from "../cni/error.ts";
+import { type Call, sessionOf } from "../command/call.ts";
+import { own } from "../mesh/linkerd/ruleset.ts";
+import { type Converged, converge, readTable } from "../netfilter/converge/converge.ts";
+import type { Left, Session } from "../netfilter/converge/left-out.ts";
+import { isRefusal } from "../netfilter/converge/refusal.ts";
+import { removeOwn } from "../netfilter/converge/remove.ts";
+import { type Job, makeClient, type Outcome } from "../netfilter/iptables/client.ts";
+import { foreignNetnsAdvice, readFailure } from "../netfilter/iptables/failure.ts";
+import type { Presence } from "../netfilter/iptables/presence.ts";
+import { foreignRedirects } from "../netfilter/shadow.ts";
+import {
+  type Backend,
+  backends,
+  type Family,
+  families,
+  holdsAny,
+  otherThan,
+  type Ruleset,
+} from "../netfilter/table.ts";
+import type { Netns } from "../netns/path.ts";
+import type { Chosen, Wanting } from "../node/backend.ts";
+import { type BackendChoice, equip } from "../node/choice.ts";
+import { isProven, withProof } from "../node/knowledge.ts";
+import { openToolbox } from "../node/toolbox.ts";
+import { fewOf, printable } from "../text/printable.ts";
+import { cleaned, removeSpots, type Spot, spotOf } from "./clean.ts";
+import { hiddenWarning, looksInto } from "./look.ts";
+import { withForeignBases } from "./native.ts";
+
+/** What was done. */
+export type Redirected = {
+  /** The backend that has the rules now. */
+  readonly choice: BackendChoice;
+  /** The families that were written to. */
+  readonly changed: readonly Family[];
+  /** Those that held nothing of ours before, in any backend. */
+  readonly created: readonly Family[];
+  /** Those that were left out: the netns does not speak them, and nothing of this call is there for them. */
+  readonly left: readonly Left[];
+  /** What the netns has of the families that need not be redirected. */
+  readonly presence: Presence | undefined;
+};
+
+export type Redirecting = {
+  readonly netns: Netns;
+  readonly rulesets: readonly Ruleset[];
+  /** The families that must end redirected, whatever the netns has; those that it speaks must besides. */
+  readonly required: readonly Family[];
+  /** Records tell of rules of ours in this netns: then there may be some of families that are not wanted any more. */
+  readonly isKnown: boolean;
+  /** Told when something failed: whether the netns is known to be as it was before. */
+  readonly tookBack?: (isAsBefore: boolean) => void;
+};
+
+/**
+ * Ends with the rulesets in place and proven, and nothing of ours in another family or backend.
+ * @throws CniError 11 or 101 (see converge); no family is left half-way then.
+ */
+export async function redirect(call: Call, work: Redirecting, chosen: Chosen): Promise<Redirected> {
+  const wanted = work.rulesets.map(({ family }) => family);
+  try {
+    return await redirectThrough(call, work, chosen);
+  } catch (error) {
+    const other = await fallback(call, chosen, { error, wanted, required: work.required });
+    if (other === undefined) {
+      throw await withForeignBases(call, sessionOf(call, work.netns, chosen.choice), error);
+    }
+    call.log.warn({ err: error, backend: other.backend }, "the other backend is taken instead");
+    return await instead(error, redirectThrough(call, work, { choice: other, free: false }));
+  }
+}
+
+// Two refusals are one error, with both reasons.
+async function instead(first: unknown, second: Promise<Redirected>): Promise<Redirected> {
+  try {
+    return await second;
+  } catch (error) {
+    if (!(first instanceof CniError && error instanceof CniError)) throw error;
+    const details = `${first.details}; then ${error.message}: ${error.details}`;
+    throw new CniError(error.code, first.message, { details, cause: error });
+  }
+}
+
+// Only a refusal (a module that is missing), and only where nobody named the backend.
+async function fallback(
+  call: Call,
+  { choice, free }: Chosen,
+  failed: Wanting & { readonly error: unknown },
+): Promise<BackendChoice | undefined> {
+  const { error, wanted, required } = failed;
+  // A table that cannot be shown may hold rules of ours: in the other backend there would be a second set beside them.
+  if (!free || !isRefusal(error) || isOfForeignNetns(error)) return undefined;
+  try {
+    const decided = { backend: otherThan(choice.backend), reason: `${choice.backend} refused` };
+    const other = await equip(openToolbox(call.deps), decided, wanted);
+    const isServed = (family: Family) => other.tools.has(family) || !required.includes(family);
+    return wanted.every(isServed) ? other : undefined;
+  } catch {
+    // It has no programs here; the refusal itself says more.
+    return undefined;
+  }
+}
+
+// Of a netns that another user namespace owns, legacy would refuse as well, and leave a table that nothing takes away.
+function isOfForeignNetns(error: unknown): boolean {
+  return error instanceof CniError && error.details.includes(foreignNetnsAdvice);
+}
+
+async function redirectThrough(call: Call, work: Redirecting, chosen: Chosen): Promise<Redirected> {
+  const { netns, rulesets } = work;
+  const other = otherThan(chosen.choice.backend);
+  const unwanted = families.filter((one) => !rulesets.some(({ family }) => family === one));
+  const others = await looksInto(call, other, rulesets);
+  // A netns that is not fresh may have rules of ours in more families. Where no record tells, a second try does.
+  const looks = work.isKnown
+    ? {
+        first: [...others, ...(await looksAtAll(call, unwanted))],
+        again: () => Promise.resolve([]),
+      }
+    : { first: others, again: () => looksAtAll(call, unwanted) };
+  const done = await converge(sessionFor(call, work, chosen.choice), rulesets, looks);
+  tellNss(call, done.unmasked === true);
+  const placed = placedOf(work, done).map(({ family }) => family);
+  remember(call, chosen.choice.backend, placed);
+  const strays = done.looked.filter((outcome) => holdsOwn(call, outcome)).map(spotOf);
+  const stale = strays.filter(({ family }) => unwanted.includes(family));
+  const doubled = strays.filter(({ family }) => !unwanted.includes(family));
+  try {
+    const kept = await settle(call, work, { chosen, done, doubled });
+    const gone = await removeSpots(call, netns, stale);
+    return { ...kept, changed: [...new Set([...kept.changed, ...gone])] };
+  } catch (error) {
+    work.tookBack?.(false);
+    throw error;
+  }
+}
+
+type Settling = {
+  readonly chosen: Chosen;
+  readonly done: Converged;
+  /** Where the other backend has rules of ours as well, of families that are wanted. */
+  readonly doubled: readonly Spot[];
+};
+
+// What prevResult names need not be looked for; whatever else the netns speaks is found in the same child.
+function sessionFor(call: Call, work: Redirecting, choice: BackendChoice): Session {
+  const { netns, required, tookBack } = work;
+  const looked = families.filter((family) => !required.includes(family));
+  return {
+    ...sessionOf(call, netns, choice),
+    client: makeClient(call.deps, looked),
+    required,
+    ...(tookBack === undefined ? {} : { tookBack }),
+  };
+}
+
+function placedOf({ rulesets }: Redirecting, { left }: Converged): Ruleset[] {
+  return rulesets.filter(({ family }) => !left.some((one) => one.family === family));
+}
+
+// One backend of two: both are live until one goes.
+async function settle(
+  call: Call,
+  work: Redirecting,
+  { chosen, done, doubled }: Settling,
+): Promise<Redirected> {
+  const { netns } = work;
+  const { choice, free } = chosen;
+  const { written, created, left, presence } = done;
+  if (doubled.length === 0) return { choice, changed: written, created, left, presence };
+  const placed = placedOf(work, done);
+  // Nothing of ours was here before, and nobody named this backend: the pod's rules stay where they were.
+  const stays = free && created.length === placed.length;
+  const wanted = (stays ? placed : doubled).map(({ family }) => family);
+  const decided = { backend: otherThan(choice.backend), reason: "own chains were there" };
+  const found = await equip(openToolbox(call.deps), decided, wanted);
+  const [kept, gone] = stays ? [found, choice] : [choice, found];
+  // The one that stays is complete before the other goes: no instant without redirect.
+  if (stays) await converge(sessionOf(call, netns, kept), placed);
+  const removal = await removeOwn(sessionOf(call, netns, gone), wanted, own);
+  const cleared = cleaned(call, gone.backend, removal);
+  call.log.info({ kept: kept.backend, cleaned: gone.backend }, "own chains were in both backends");
+  const changed = [...new Set([...written, ...cleared])];
+  return { choice: kept, changed, created: [], left, presence };
+}
+
+async function looksAtAll(call: Call, wanted: readonly Family[]): Promise<Job[]> {
+  const spots = wanted.map((family) => ({ family }));
+  return (await Promise.all(backends.map((backend) => looksInto(call, backend, spots)))).flat();
+}
+
+function tellNss({ deps, log }: Call, unmasked: boolean): void {
+  const nss = deps.nssMask();
+  if (unmasked) log.warn({ nss }, "could not be hidden from the tools, which may ask the network");
+  else if (nss.length > 0) log.info({ nss }, "hidden from the tools, which would ask the network");
+}
+
+// What others have there is only reported.
+function holdsOwn(call: Call, outcome: Outcome): boolean {
+  const { backend, family } = outcome.job;
+  const table = readTable(outcome);
+  if (table instanceof Error) {
+    // The other backend need not work on this node: then nothing of ours can be in it.
+    const { kind, said } = readFailure(outcome.saveStatus, outcome.stderr);
+    if (kind !== "unsupported") call.log.warn({ backend, family, said }, hiddenWarning);
+    return false;
+  }
+  const said = table.unverifiable;
+  if (said !== undefined) call.log.warn({ backend, family, said }, hiddenWarning);
+  const rules = fewOf(foreignRedirects(table).map((rule) => printable(rule)));
+  if (rules.length > 0) call.log.warn({ backend, family, rules }, strangerWarning);
+  return holdsAny(table, own.chains);
+}
+
+const strangerWarning =
+  "rules of someone else's redirect traffic in the other backend; which of the two wins is not ours to decide";
+
+// Best effort: what is not remembered is found out again.
+function remember(call: Call, backend: Backend, placed: readonly Family[]): void {
+  const known = call.store.knowledge();
+  const isKnown = isProven(known, backend, placed);
+  if (isKnown && known.decision?.provisional !== true) return;
+  call.store.keepKnowledge(withProof(known, backend, placed));
+}
