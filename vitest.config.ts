@@ -32,7 +32,7 @@ export default defineConfig({
         "pure",
         [
           "test/*.test.ts",
-          "test/{text,cni,conf,mesh,redirect,netfilter,netns,state,node,attachment,kube,upkeep,command,docs,build}/**/*.test.ts",
+          "test/{text,cni,conf,mesh,redirect,netfilter,netns,state,node,attachment,kube,upkeep,command,docs,build,bench}/**/*.test.ts",
         ],
         false,
       ),

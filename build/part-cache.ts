@@ -8,15 +8,30 @@ import * as z from "zod";
 import * as error from "../src/cni/error.ts";
 import type { openReader as open } from "../src/kube/reader.ts";
 import * as unanswered from "../src/kube/unanswered.ts";
-import { linkerdKubeconfig } from "../test/lab/kubeconfig.ts";
 import { partFile, partName, runPart } from "./part-loader.ts";
 
-/** Nobody listens at that port. */
-const kubeconfig = linkerdKubeconfig({
-  url: "https://127.0.0.1:1",
-  authority: { ca: rootCertificates[0] ?? "" },
-  token: "none",
-});
+const authority = Buffer.from(rootCertificates[0] ?? "").toString("base64");
+
+/** In the form in which Linkerd's installer writes it, so that what reads it is compiled. Nobody listens at that port. */
+const kubeconfig = `# Kubeconfig file for linkerd CNI plugin.
+apiVersion: v1
+kind: Config
+clusters:
+- name: local
+  cluster:
+    server: https://127.0.0.1:1
+    certificate-authority-data: ${authority}
+users:
+- name: linkerd-cni
+  user:
+    token: none
+contexts:
+- name: linkerd-cni-context
+  context:
+    cluster: local
+    user: linkerd-cni
+current-context: linkerd-cni-context
+`;
 
 const isFunction = (value: unknown) => typeof value === "function";
 const clientSchema = z.object({ openReader: z.custom<typeof open>(isFunction) });

@@ -13,8 +13,8 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa, execaSync } from "execa";
 import { test as base, describe, expect } from "vitest";
-import { countStarted, straceArgv } from "../../../build/bench/strace.ts";
 import about from "../../../package.json" with { type: "json" };
+import { countStarted, straceArgv } from "../../bench/strace.ts";
 import { bundle, executable, node, root } from "../../lab/plugin.ts";
 import { addressOf, confOf, test as netnsTest } from "../netns/level.ts";
 

@@ -1,9 +1,9 @@
 // The API server that plugins ask in the benchmark, in a process of its own: what it costs is not counted as theirs.
 // argv: where to write the kubeconfig. stdout: one line once it listens. It ends with its stdin.
 import { writeFileSync } from "node:fs";
-import { paths, podObject } from "../../test/lab/api-objects.ts";
-import { startApi } from "../../test/lab/api-stub.ts";
-import { linkerdKubeconfig } from "../../test/lab/kubeconfig.ts";
+import { paths, podObject } from "../lab/api-objects.ts";
+import { startApi } from "../lab/api-stub.ts";
+import { linkerdKubeconfig } from "../lab/kubeconfig.ts";
 import { podAnnotations } from "./conf.ts";
 
 const [, , file = ""] = process.argv;

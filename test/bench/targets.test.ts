@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { type Label, nameOf } from "../../build/bench/case.ts";
-import { leastOf, type Result, toInit, toLeast } from "../../build/bench/result.ts";
-import { targetsOf } from "../../build/bench/targets.ts";
+import { type Label, nameOf } from "./case.ts";
+import { leastOf, type Result, toInit, toLeast } from "./result.ts";
+import { targetsOf } from "./targets.ts";
 
 const of = (label: Partial<Label>, ms: number, rssMb = 50): Result => ({
   way: "bare",

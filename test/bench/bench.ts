@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { bundle, executable, node } from "../../test/lab/plugin.ts";
+import { bundle, executable, node } from "../lab/plugin.ts";
 import { allCases } from "./cases.ts";
 import { type Lab, makeLab } from "./lab.ts";
 import { load, thisMachine } from "./machine.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { countStarted } from "../../build/bench/strace.ts";
+import { countStarted } from "./strace.ts";
 
 const thread = "flags=CLONE_VM|CLONE_FS|CLONE_SIGHAND|CLONE_THREAD|CLONE_SYSVSEM";
 const fork = "child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD, child_tidptr=0x7fdca4f76a10";

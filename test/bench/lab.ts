@@ -2,7 +2,7 @@
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { type LabNetns, makeNetns, removeAllNetns } from "../../test/lab/netns.ts";
+import { type LabNetns, makeNetns, removeAllNetns } from "../lab/netns.ts";
 
 export type Lab = {
   readonly dir: string;

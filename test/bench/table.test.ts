@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Result } from "../../build/bench/result.ts";
-import { markdown, resultTable, targetTable } from "../../build/bench/table.ts";
+import type { Result } from "./result.ts";
+import { markdown, resultTable, targetTable } from "./table.ts";
 
 const summary = (ms: number) => ({
   runs: 3,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { rules } from "../../build/bench/conf.ts";
-import { initScript, restoreScript, restoreText, saveScript } from "../../build/bench/shell.ts";
+import { rules } from "./conf.ts";
+import { initScript, restoreScript, restoreText, saveScript } from "./shell.ts";
 
 const dual = { families: ["ipv4", "ipv6"], backend: "nft" } as const;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ratio, spread, summarize } from "../../build/bench/stats.ts";
+import { ratio, spread, summarize } from "./stats.ts";
 
 test.for([
   { values: [3], min: 3, median: 3, p95: 3 },

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseOptions } from "../../build/bench/options.ts";
+import { parseOptions } from "./options.ts";
 
 test("parseOptions() has defaults, and smaller ones for --quick", () => {
   const full = { runs: 30, crowd: 50, quick: false, json: "", peers: [] };

@@ -1,12 +1,12 @@
-// `node build/bench/foreign.ts [RULES...]`: what CHECK takes where somebody else has so many rules in the pod's nat table, by
+// `node test/bench/foreign.ts [RULES...]`: what CHECK takes where somebody else has so many rules in the pod's nat table, by
 // backend: half of them ahead of our jump, none of which takes its traffic. Needs root, and what `npm run build` made.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Backend, backends } from "../../src/netfilter/table.ts";
-import { makeNetns } from "../../test/lab/netns.ts";
-import { callPlugin } from "../../test/lab/plugin.ts";
-import { linkerd, restore } from "../../test/lab/states.ts";
+import { makeNetns } from "../lab/netns.ts";
+import { callPlugin } from "../lab/plugin.ts";
+import { linkerd, restore } from "../lab/states.ts";
 import { load } from "./machine.ts";
 
 const given = process.argv.slice(2).map(Number);
