@@ -4,6 +4,7 @@ import type { Backend } from "../../src/netfilter/table.ts";
 import type { Knowledge } from "../../src/node/knowledge.ts";
 import { cni, conf, failed, succeeded, withLinkerd } from "../fake/call.ts";
 import type { ToolName } from "../fake/iptables.ts";
+import { makeMemoryStore } from "../fake/store.ts";
 import { makeNetns, makeWorld, type World } from "../fake/world.ts";
 
 const auto = withLinkerd({ "iptables-mode": "auto" });
@@ -212,4 +213,28 @@ test("ADD asks again for nft's hints when only legacy's could be seen", async ()
   expect(world.store.knowledge().decision).toMatchObject({ backend: "legacy", incomplete: true });
   const [backend] = await chosen(world, another(world, "/run/netns/b"));
   expect(backend).toBe("nft");
+});
+
+test("ADD makes a choice by trial for good with the first pod, also where STATUS has proven it", async () => {
+  const world = makeWorld();
+  await cni(world, "STATUS", auto);
+  expect(world.store.knowledge().decision).toMatchObject({ backend: "nft", provisional: true });
+  expect(await chosen(world)).toEqual(["nft", "nft works on this node", 2]);
+  expect(world.store.knowledge().decision).toMatchObject({ backend: "nft", provisional: false });
+  expect(await chosen(world)).toEqual(["nft", "nft works on this node", 1]);
+});
+
+test("ADD writes down nothing about the node when it learned nothing", async () => {
+  const store = makeMemoryStore();
+  const kept: Knowledge[] = [];
+  const keepKnowledge = (known: Knowledge) => {
+    kept.push(known);
+    store.keepKnowledge(known);
+  };
+  const world = makeWorld({ openStore: () => ({ ...store, keepKnowledge }) });
+  expect(await cni(world, "ADD", auto)).toEqual(result);
+  expect(kept.length).toBeGreaterThan(0);
+  kept.length = 0;
+  expect(await cni(world, "ADD", auto)).toEqual(result);
+  expect(kept).toEqual([]);
 });
