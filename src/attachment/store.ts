@@ -16,6 +16,7 @@ import {
   requireWritable,
   sweepTemporaries,
 } from "../state/file.ts";
+import { type Lock, sweepLocks, takeLock } from "./lock.ts";
 import {
   type AttachmentKey,
   type AttachmentRecord,
@@ -64,7 +65,13 @@ export type Store = {
   readonly keepKnowledge: (known: Knowledge) => void;
   /** Makes sure that records can be written; throws when they cannot. */
   readonly prepare: () => void;
-  /** Takes away what writers left that were killed. */
+  /**
+   * Takes the netns' lock, or waits for it: whoever changes rules in a netns holds it, since two attachments may share one, and
+   * processes beside the plugin may work there. It ends with the process at the latest.
+   * @throws Fault `try-again` when it is held until no time is left, `io` when the directory does not take locks.
+   */
+  readonly lock: (netns: AttachmentRecord["netns"], remainingMs: () => number) => Promise<Lock>;
+  /** Takes away what writers and holders of locks left that were killed. */
   readonly sweep: () => void;
 };
 
@@ -72,6 +79,7 @@ export type Store = {
 export function openStore(stateDir: string): Store {
   const top = resolve(stateDir);
   const directory = join(top, "attachments");
+  const locks = join(top, "locks");
   const fileOf = (key: AttachmentKey) => join(directory, recordName(key));
   const isThere = () => requireOwnDirectory(top) && requireOwnDirectory(directory);
   const names = () => (isThere() ? namesIn(directory) : []);
@@ -117,8 +125,17 @@ export function openStore(stateDir: string): Store {
       replaceFile(join(top, "backend.json"), renderKnowledge(known, bootId()));
     },
     prepare,
+    lock: async ({ path, device, inode }, remainingMs) => {
+      requireOwnDirectory(top);
+      return await takeLock(locks, {
+        key: `${device}-${inode}`,
+        what: `netns ${path}`,
+        remainingMs,
+      });
+    },
     sweep: () => {
       if (isThere()) for (const path of [top, directory]) sweepTemporaries(path);
+      if (requireOwnDirectory(top) && requireOwnDirectory(locks)) sweepLocks(locks);
     },
   };
 }

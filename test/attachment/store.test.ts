@@ -206,6 +206,34 @@ test("keepKnowledge() keeps one file for this boot", () => {
   expect(readdirSync(stateDir).toSorted()).toEqual(["attachments", "backend.json"]);
 });
 
+test("lock() holds a netns in a directory of its own, and no other netns", async () => {
+  const store = openStore(stateDir);
+  const { netns } = someRecord;
+  const [one, other] = [
+    await store.lock(netns, () => 0),
+    await store.lock({ ...netns, device: 5 }, () => 0),
+  ];
+  const held = readdirSync(join(stateDir, "locks")).map((name) => name.split(",")[0]);
+  expect(held.toSorted()).toEqual(["4-4026532201", "5-4026532201"]);
+  expect(statSync(join(stateDir, "locks")).mode & 0o777).toBe(0o700);
+  await expect(openStore(stateDir).lock(netns, () => 0)).rejects.toMatchObject({
+    message: "netns /run/netns/a is being worked on by another process",
+  });
+  for (const lock of [one, other]) lock.release();
+  expect(readdirSync(join(stateDir, "locks"))).toEqual([]);
+});
+
+test("sweep() takes away what killed holders of locks left, also where there are no records", async () => {
+  const store = openStore(stateDir);
+  store.sweep();
+  const lock = await store.lock(someRecord.netns, () => 0);
+  lock.release();
+  // From before this boot: it says that it was made 89 years after it.
+  writeFileSync(join(stateDir, "locks", "4-1,zzzzzzzz-0a"), "");
+  store.sweep();
+  expect(readdirSync(join(stateDir, "locks"))).toEqual([]);
+});
+
 test("prepare() leaves nothing but the directory", () => {
   openStore(stateDir).prepare();
   expect(readdirSync(directory())).toEqual([]);

@@ -2,21 +2,26 @@
 
 import { type AttachmentRecord, recordName } from "../../src/attachment/record.ts";
 import type { Entry, Store } from "../../src/attachment/store.ts";
+import { Fault } from "../../src/fault.ts";
 import { type Knowledge, noKnowledge } from "../../src/node/knowledge.ts";
 
 export type MemoryStore = Store & {
   /** By the names that their files would have. */
   readonly records: Map<string, AttachmentRecord>;
+  /** The netns that are locked, by their numbers; a test may add one, which is then another process's. */
+  readonly locked: Set<number>;
   /** When all of them were written. */
   writtenMs: number;
 };
 
 export function makeMemoryStore(): MemoryStore {
   const records = new Map<string, AttachmentRecord>();
+  const locked = new Set<number>();
   let sinceBootMs = 0;
   let known: Knowledge = noKnowledge;
   const store: MemoryStore = {
     records,
+    locked,
     writtenMs: 0,
     read: (key) => records.get(recordName(key)),
     write: (record) => {
@@ -40,6 +45,14 @@ export function makeMemoryStore(): MemoryStore {
     moment: () => {
       sinceBootMs += 1;
       return { boot: "first", sinceBootMs };
+    },
+    lock: ({ path, inode }) => {
+      if (locked.has(inode)) {
+        const message = `netns ${path} is being worked on by another process`;
+        return Promise.reject(new Fault("try-again", message));
+      }
+      locked.add(inode);
+      return Promise.resolve({ release: () => void locked.delete(inode) });
     },
     sweep: () => undefined,
     knowledge: () => known,
