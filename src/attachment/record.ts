@@ -1,8 +1,16 @@
 // The record of one attachment: what was intended for it, where, and through which backend. Pure: shape, name, text.
 // CHECK compares with it, DEL cleans by it, GC goes through all of them.
 import * as z from "zod/mini";
+import { fromRuleset1 } from "../mesh/linkerd/format-1.ts";
 import { intentSchema } from "../mesh/linkerd/intent.ts";
-import { backends, families } from "../netfilter/table.ts";
+import {
+  backends,
+  builtinChains,
+  families,
+  protocols,
+  type Ruleset,
+  tableNames,
+} from "../netfilter/table.ts";
 import { parseJson } from "../text/json.ts";
 
 /** What identifies an attachment (spec: container ID and interface, within a network). */
@@ -14,6 +22,33 @@ export type AttachmentKey = {
 
 const text = z.string();
 const number = z.number();
+
+const texts = z.readonly(z.array(text));
+
+/** One table's part of a ruleset; what was stale is gone when the record counts. */
+const tableSchema = z.object({
+  name: z.enum(tableNames),
+  chains: z.readonly(z.array(z.object({ name: text, rules: texts }))),
+  placed: z.readonly(z.array(z.object({ hook: z.enum(builtinChains.mangle), rule: text }))),
+  aliases: z.exactOptional(texts),
+});
+
+const rulesetSchema = z.object({
+  family: z.enum(families),
+  tables: z.readonly(z.array(tableSchema)),
+  traffic: z.object({
+    protocols: z.readonly(z.array(z.enum(protocols))),
+    loopback: z.boolean(),
+  }),
+});
+
+/** Rulesets as 0.1.0 wrote them. */
+const ruleset1Schema = z.object({
+  family: z.enum(families),
+  chains: z.array(
+    z.object({ name: text, hook: z.enum(["PREROUTING", "OUTPUT"]), jump: text, rules: texts }),
+  ),
+});
 
 const recordSchema = z.object({
   /** Of the record's own form: another number is another form. What 0.1.0 did not write is optional. */
@@ -37,19 +72,7 @@ const recordSchema = z.object({
    */
   open: z.optional(z.array(z.enum(families))),
   /** The rules as they were written: CHECK holds a pod against these, also after an upgrade that spells anew. */
-  rulesets: z.array(
-    z.object({
-      family: z.enum(families),
-      chains: z.array(
-        z.object({
-          name: text,
-          hook: z.enum(["PREROUTING", "OUTPUT"]),
-          jump: text,
-          rules: z.array(text),
-        }),
-      ),
-    }),
-  ),
+  rulesets: z.array(z.union([rulesetSchema, ruleset1Schema])),
   backend: z.enum(backends),
   backendReason: text,
   /** When, as ISO 8601; by which version of the plugin. */
@@ -57,7 +80,9 @@ const recordSchema = z.object({
   version: text,
 });
 
-export type AttachmentRecord = z.infer<typeof recordSchema>;
+export type AttachmentRecord = Omit<z.infer<typeof recordSchema>, "rulesets"> & {
+  readonly rulesets: readonly Ruleset[];
+};
 
 /** A netns as it is found now, on a node in this boot. */
 export type Place = { readonly device: number; readonly inode: number; readonly boot: string };
@@ -119,5 +144,7 @@ export function parseRecord(text: string): AttachmentRecord | undefined {
     return undefined;
   }
   const result = z.safeParse(recordSchema, value);
-  return result.success ? result.data : undefined;
+  if (!result.success) return undefined;
+  const rulesets = result.data.rulesets.map((one) => ("chains" in one ? fromRuleset1(one) : one));
+  return { ...result.data, rulesets };
 }

@@ -5,11 +5,11 @@ import { CniError, errorCode } from "../cni/error.ts";
 import { readPrevResult } from "../cni/result.ts";
 import type { Intent } from "../mesh/linkerd/intent.ts";
 import { buildRulesets } from "../mesh/linkerd/ruleset.ts";
-import { restoreJob } from "../netfilter/converge/converge.ts";
+import { jobFor } from "../netfilter/converge/job.ts";
 import type { Left } from "../netfilter/converge/left-out.ts";
-import { planFresh } from "../netfilter/plan.ts";
 import { renderRestore } from "../netfilter/restore.ts";
 import type { Family } from "../netfilter/table.ts";
+import { freshTransaction } from "../netfilter/transaction.ts";
 import type { Netns } from "../netns/path.ts";
 import { type Chosen, chooseFor } from "../node/backend.ts";
 import type { BackendChoice } from "../node/choice.ts";
@@ -58,7 +58,7 @@ async function carryOut(call: Call, work: Work, told: Told): Promise<void> {
   const equipped = withEquipped(intent, chosen);
   // And before the record: what can never be loaded is the conf's fault.
   for (const ruleset of buildRulesets(equipped)) {
-    restoreJob(chosen.choice, ruleset.family, planFresh(ruleset));
+    jobFor(chosen.choice, ruleset, freshTransaction(ruleset));
   }
   const record = recordOf(call, { ...work, intent: equipped, choice: chosen.choice, before });
   await apply(call, { ...work, record, before, chosen }, told);
@@ -120,11 +120,7 @@ function appliedTo(
   intent: Intent,
   { backend, reason }: BackendChoice,
 ): Pick<AttachmentRecord, "intent" | "rulesets" | "backend" | "backendReason"> {
-  const rulesets = buildRulesets(intent).map(({ family, chains }) => ({
-    family,
-    chains: chains.map(({ rules, ...own }) => ({ ...own, rules: [...rules] })),
-  }));
-  return { intent, rulesets, backend, backendReason: reason };
+  return { intent, rulesets: buildRulesets(intent), backend, backendReason: reason };
 }
 
 function openOf(left: readonly Left[]): Pick<AttachmentRecord, "open"> {
@@ -182,7 +178,7 @@ async function simulate(call: Call, work: Work, told: Told): Promise<void> {
   const { families } = await familiesNow(call, work);
   told["families"] = families;
   for (const ruleset of buildRulesets({ ...work.intent, families })) {
-    const restore = renderRestore(planFresh(ruleset));
+    const restore = renderRestore(freshTransaction(ruleset));
     call.log.info({ family: ruleset.family, restore }, "simulate: nothing is written");
   }
 }

@@ -1,6 +1,7 @@
 // DEL: takes out what ADD put in, and forgets the attachment. Lenient: libcni stops the whole chain at the first DEL that
 // fails, which leaks the addresses of the plugins before us, so whatever can be missing or wrong here is no error.
 import { type AttachmentRecord, isAbout, isLater } from "../attachment/record.ts";
+import { ownOf } from "../netfilter/own.ts";
 import type { Netns } from "../netns/path.ts";
 import { attachedTo, handOver, placeOf } from "../upkeep/attached.ts";
 import { cleanNetns } from "../upkeep/clean.ts";
@@ -88,7 +89,8 @@ async function leave(call: Call, netns: Netns, told: Told): Promise<void> {
     leaveTo(call, own, siblings);
     return;
   }
-  const written = { backend: own.backend, families: own.intent.families };
+  const { backend, intent, rulesets } = own;
+  const written = { backend, families: intent.families, own: ownOf(rulesets) };
   told["changed"] = await cleanNetns(call, netns, written);
   await giveBackCloseWait(call, netns, own);
 }

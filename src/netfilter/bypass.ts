@@ -2,23 +2,34 @@
 // all of ours are in place, and nothing is redirected: what conntrack is kept from (raw) never comes to nat, and TPROXY
 // (mangle) hands the packet to a socket of its choice. native/bypass.ts does the same for chains of nft's own.
 import { readRule, targetOf } from "./rule.ts";
-import { matchesRedirected } from "./shadow.ts";
-import { type OwnChain, type RuleText, rulesOf, type Table } from "./table.ts";
+import { matchesTraffic } from "./shadow.ts";
+import { type BuiltinChain, type RuleText, rulesOf, type Table, type Traffic } from "./table.ts";
 
-/** The rules of raw or mangle that take away what a jump in this builtin chain waits for. */
-export function takersIn(table: Table, hook: OwnChain["hook"]): RuleText[] {
-  return chainsFrom(table, hook).flatMap((chain) =>
-    rulesOf(table, chain).filter((rule) => matchesRedirected(rule) && takesAway(rule)),
+/** Whose rules in a table are looked at: not those of our own. */
+export type Bystander = {
+  readonly table: Table;
+  readonly isOwn: (rule: RuleText) => boolean;
+  readonly traffic: Traffic;
+};
+
+/** The rules of raw or mangle that take away what a rule of ours in a later table waits for, in this builtin chain. */
+export function takersIn(bystander: Bystander, hook: BuiltinChain): RuleText[] {
+  const { table, isOwn, traffic } = bystander;
+  return chainsFrom(bystander, hook).flatMap((chain) =>
+    rulesOf(table, chain).filter((rule) => {
+      return !isOwn(rule) && matchesTraffic(rule, traffic) && takesAway(rule);
+    }),
   );
 }
 
 // Each chain once, however often it is jumped to: while a set is gone through, what is added to it is gone through too.
-function chainsFrom(table: Table, hook: string): string[] {
+function chainsFrom({ table, isOwn, traffic }: Bystander, hook: string): string[] {
   const found = new Set([hook]);
   for (const chain of found) {
     for (const rule of rulesOf(table, chain)) {
       const target = targetOf(rule);
-      if (table.chains.has(target) && matchesRedirected(rule)) found.add(target);
+      const isLed = table.chains.has(target) && !isOwn(rule);
+      if (isLed && matchesTraffic(rule, traffic)) found.add(target);
     }
   }
   return [...found];

@@ -1,20 +1,25 @@
 // Compares what we want with what is there, and names each difference. Text against text: our rules are spelt as
 // iptables-save prints them, so equal means equal. Comments do not count (see rule.content).
 
-import { ownChains } from "../mesh/linkerd/names.ts";
 import { printable } from "../text/printable.ts";
+import { actingIn, ownIn, type Tables } from "./own.ts";
 import { jumpsInto } from "./plan.ts";
-import { chainOf, content } from "./rule.ts";
+import { chainOf, content, targetOf } from "./rule.ts";
 import { foreignRedirects, shadowing } from "./shadow.ts";
 import {
   type Backend,
+  type BuiltinChain,
   type Family,
   type OwnChain,
+  type OwnNames,
+  type OwnTable,
+  type Placed,
   type Ruleset,
   type RuleText,
   rulesOf,
   type Table,
   type TableName,
+  type Traffic,
 } from "./table.ts";
 
 export type DriftKind =
@@ -43,36 +48,62 @@ export type Drift = {
 /** True when the rules that were found in an own chain are another tool's, and do what the expected ones do. */
 export type StandFor = (expected: readonly RuleText[], found: readonly RuleText[]) => boolean;
 
-/** All differences between the ruleset and the table, chain by chain; none when the pod is redirected as it should be. */
-export function compare(ruleset: Ruleset, table: Table, standFor: StandFor = () => false): Drift[] {
-  const { family } = ruleset;
-  if (table.unverifiable !== undefined) {
-    return [{ kind: "unverifiable", family, chain: "", expected: "", found: table.unverifiable }];
-  }
-  return ruleset.chains.flatMap((own) =>
-    [...compareChain(own, table, standFor), ...compareJump(own, table)].map((found) => ({
-      family,
-      ...found,
-    })),
-  );
+/** All differences between the ruleset and the tables; none when the pod is redirected as it should be. */
+export function compare(ruleset: Ruleset, tables: Tables, standFor?: StandFor): Drift[] {
+  const expecting = standFor === undefined ? ruleset : { ...ruleset, standFor };
+  return ruleset.tables.flatMap((own) => compareTable(expecting, own, tables[own.name]));
 }
 
+type Expecting = Pick<Ruleset, "family" | "traffic"> & { readonly standFor?: StandFor };
+
+/** The same of one table, chain by chain. */
+export function compareTable(expecting: Expecting, own: OwnTable, table: Table): Drift[] {
+  const { family, traffic, standFor = () => false } = expecting;
+  const place = { family, ...(own.name === "nat" ? {} : { table: own.name }) };
+  if (table.unverifiable !== undefined) {
+    return [{ kind: "unverifiable", ...place, chain: "", expected: "", found: table.unverifiable }];
+  }
+  const comparing = { own, table, traffic };
+  const differences = [
+    ...own.chains.flatMap((chain) => [
+      ...compareChain(chain, table, standFor),
+      ...compareJumps(chain, comparing),
+    ]),
+    ...compareActing(comparing),
+    ...compareStale(own, table),
+  ];
+  return differences.map((found) => ({ ...place, ...found }));
+}
+
+/** What a backend must not hold, since ours is another one. */
+export type Elsewhere = {
+  readonly ruleset: Ruleset;
+  readonly own: OwnNames;
+  readonly backend: Backend;
+};
+
 /**
- * What the other backend holds that must not be there: own chains (then the backend programmed last takes the traffic),
- * or someone else's redirects (then so does theirs or ours). A table that cannot be shown may hold either.
+ * What a table of another backend holds that must not be there: own chains (then the backend programmed last takes the
+ * traffic), or someone else's redirects (then so does theirs or ours). A table that cannot be shown may hold either.
  */
-export function compareOther(family: Family, table: Table, backend: Backend): Drift[] {
+export function compareOther({ ruleset, own, backend }: Elsewhere, table: Table): Drift[] {
+  const { family, traffic } = ruleset;
+  const place = { family, ...(own.name === "nat" ? {} : { table: own.name }) };
   if (table.unverifiable !== undefined) {
     const found = `${table.unverifiable} (${backend}, the other backend)`;
-    return [{ kind: "unverifiable", family, chain: "", expected: "", found }];
+    return [{ kind: "unverifiable", ...place, chain: "", expected: "", found }];
   }
-  const own = ownChains.filter((chain) => table.chains.has(chain));
+  const acting = actingIn(own).filter((rule) => rulesOf(table, chainOf(rule)).includes(rule));
+  const foreign = own.name === "nat" ? foreignRedirects(table, own.chains, traffic) : [];
   const found = [
-    ...own.map((chain) => `own chain ${chain} in ${backend} as well`),
-    ...foreignRedirects(table).map((rule) => `a redirect of someone else's in ${backend}: ${rule}`),
+    ...own.chains
+      .filter((chain) => table.chains.has(chain))
+      .map((chain) => `own chain ${chain} in ${backend} as well`),
+    ...acting.map((rule) => `a rule of ours in ${backend} as well: ${rule}`),
+    ...foreign.map((rule) => `a redirect of someone else's in ${backend}: ${rule}`),
   ];
   return found.map((line) => {
-    return { kind: "other-backend", family, chain: "", expected: "", found: line };
+    return { kind: "other-backend", ...place, chain: "", expected: "", found: line };
   });
 }
 
@@ -120,22 +151,81 @@ function compareOrder(
   return [{ kind: "reordered", chain, expected, found: line }];
 }
 
-function compareJump(own: OwnChain, table: Table): Difference[] {
-  const { hook: chain, jump: expected } = own;
-  const rules = rulesOf(table, chain);
-  const [first, ...others] = rules.filter((rule) => content(rule) === content(expected));
-  // Also from other hooks: from OUTPUT, the inbound chain sends what leaves the pod to the proxy's inbound port.
-  const odd = jumpsInto(own.name, table).filter((rule) => content(rule) !== content(expected));
+/** A table as it was found, in which packets of this traffic count, and what it should hold. */
+type Comparing = { readonly own: OwnTable; readonly table: Table; readonly traffic: Traffic };
+
+// A chain may be led into from several builtin chains, each by one jump. Jumps that are not meant count also from other hooks:
+// from OUTPUT, the inbound chain sends what leaves the pod to the proxy's inbound port.
+function compareJumps(chain: OwnChain, comparing: Comparing): Difference[] {
+  const { own, table } = comparing;
+  const jumps = own.placed.filter(({ rule }) => targetOf(rule) === chain.name);
+  const expected = jumps.map(({ rule }) => content(rule));
+  const odd = jumpsInto(chain.name, table, own.name).filter((rule) => {
+    return !expected.includes(content(rule));
+  });
   const extra = odd.map((found): Difference => {
     return { kind: "extra-rule", chain: chainOf(found), expected: "", found };
   });
-  if (first === undefined) return [{ kind: "missing-jump", chain, expected, found: "" }, ...extra];
+  return [...jumps.flatMap((jump) => comparePlaced(jump, jumpKinds, comparing)), ...extra];
+}
+
+// Rules that act by themselves, and the order of all that stand in one builtin chain.
+function compareActing(comparing: Comparing): Difference[] {
+  const { own } = comparing;
+  const acting = actingIn(ownIn(own));
+  const rules = own.placed.filter(({ rule }) => acting.includes(rule));
+  const hooks = [...new Set(own.placed.map(({ hook }) => hook))];
+  return [
+    ...rules.flatMap((rule) => comparePlaced(rule, ruleKinds, comparing)),
+    ...hooks.flatMap((hook) => comparePlacedOrder(hook, comparing)),
+  ];
+}
+
+type Kinds = { readonly missing: DriftKind; readonly double: DriftKind };
+const jumpKinds: Kinds = { missing: "missing-jump", double: "duplicate-jump" };
+const ruleKinds: Kinds = { missing: "missing-rule", double: "extra-rule" };
+
+function comparePlaced(placed: Placed, kinds: Kinds, comparing: Comparing): Difference[] {
+  const { hook: chain, rule: expected } = placed;
+  const { own, table, traffic } = comparing;
+  const rules = rulesOf(table, chain);
+  const [first, ...others] = rules.filter((rule) => content(rule) === content(expected));
+  if (first === undefined) return [{ kind: kinds.missing, chain, expected, found: "" }];
   const double = others.map((found): Difference => {
-    return { kind: "duplicate-jump", chain, expected, found };
+    return { kind: kinds.double, chain, expected, found };
   });
-  const taker = shadowing(table, rules.slice(0, rules.indexOf(first)));
-  if (taker === undefined) return [...double, ...extra];
-  return [...double, ...extra, { kind: "shadowed-jump", chain, expected, found: taker }];
+  const ours = own.placed.map(({ rule }) => content(rule));
+  const ahead = rules.slice(0, rules.indexOf(first));
+  const foreign = ours.length === 1 ? ahead : ahead.filter((rule) => !ours.includes(content(rule)));
+  const taker = shadowing(table, foreign, traffic);
+  return taker === undefined
+    ? double
+    : [...double, { kind: "shadowed-jump", chain, expected, found: taker }];
+}
+
+// Of those that are there: what is missing is told anyway.
+function comparePlacedOrder(hook: BuiltinChain, { own, table }: Comparing): Difference[] {
+  const here = own.placed.filter((placed) => placed.hook === hook).map(({ rule }) => rule);
+  if (here.length < 2) return [];
+  const found = new Set(rulesOf(table, hook).map(content));
+  const inPlace = [...found].filter((rule) => here.some((one) => content(one) === rule));
+  const meant = here.filter((rule) => found.has(content(rule)));
+  return compareOrder(hook, meant, inPlace);
+}
+
+/** Rules that earlier ones of ours left where none should be: those of chains show as the chains do. */
+function compareStale({ stale }: OwnTable, table: Table): Difference[] {
+  if (stale === undefined) return [];
+  const acting = actingIn(stale).filter((rule) => rulesOf(table, chainOf(rule)).includes(rule));
+  const chains = stale.chains.filter((chain) => table.chains.has(chain));
+  return [
+    ...chains.map((chain): Difference => {
+      return { kind: "extra-rule", chain, expected: "", found: `:${chain} - [0:0]` };
+    }),
+    ...acting.map((found): Difference => {
+      return { kind: "extra-rule", chain: chainOf(found), expected: "", found };
+    }),
+  ];
 }
 
 /** What is left of `rules` when each of `others` takes one equal rule away. */

@@ -1,5 +1,6 @@
-// Renders a transaction as the text that iptables-restore --noflush takes: one table, one COMMIT.
-import type { Step, Transaction } from "./plan.ts";
+// Renders a transaction as the text that iptables-restore --noflush takes: for each table, what is done in it and one COMMIT.
+import type { Step } from "./plan.ts";
+import { fitting, type Transaction } from "./transaction.ts";
 
 /**
  * The text that fits into one argument (MAX_ARG_STRLEN, less a little). About 600 rules: a packet walks them one by one,
@@ -7,9 +8,17 @@ import type { Step, Transaction } from "./plan.ts";
  */
 export const longestRestoreBytes = 128 * 1024 - 1;
 
-/** The restore text of a transaction: ASCII, for so are all words of ours. */
+/** The restore text of a transaction: ASCII, for so are all words of ours. "" where there is nothing to do. */
 export function renderRestore(transaction: Transaction): string {
-  return ["*nat", ...transaction.map(renderStep), "COMMIT", ""].join("\n");
+  return transaction
+    .flatMap(({ table, steps }) => [`*${table}`, ...steps.map(renderStep), "COMMIT"])
+    .map((line) => `${line}\n`)
+    .join("");
+}
+
+/** As much of a transaction as one load takes (see fitting). */
+export function loadable(transaction: Transaction): Transaction {
+  return fitting(transaction, longestRestoreBytes, (some) => renderRestore(some).length);
 }
 
 function renderStep(step: Step): string {

@@ -2,9 +2,10 @@
 // tool escapes no line break in it: a comment, or the name of an interface, may hold lines that look like ours. So a text
 // that is not exactly of the form that the tool prints is not read on: the table is then unverifiable, never "as meant".
 import { printable } from "../text/printable.ts";
+import type { Tables as OwnTables } from "./own.ts";
 import { hidingIn } from "./plainness.ts";
 import { chainOf, isPlain, readRule } from "./rule.ts";
-import type { RuleText, Table, TableName } from "./table.ts";
+import { builtinChains, type RuleText, type Table, type TableName } from "./table.ts";
 
 /** The save's text is not what any iptables-save prints, and no pod's doing either. */
 export class SaveSyntaxError extends Error {
@@ -18,7 +19,7 @@ export class SaveSyntaxError extends Error {
 export const longestSaveChars = 16 * 1024 * 1024;
 
 /** The tables that are looked at, by name. */
-export type Tables = Readonly<Record<TableName, Table>> & {
+export type Tables = OwnTables & {
   /** Other tables may be why nat is not shown, or may hold lines that look like one: a save of nat alone can tell more. */
   readonly isMixed: boolean;
 };
@@ -133,12 +134,6 @@ function openSection(line: string, reading: Reading): string | undefined {
   return undefined;
 }
 
-/**
- * The kernel's own chains of nat, which alone have a policy. One that has none is a plain chain of that name, which nothing
- * leads into: nft makes such.
- */
-const builtinChains = ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"];
-
 /** What a jump to a chain of such a name could not be told from. */
 const verdicts = new Set([
   "ACCEPT",
@@ -157,7 +152,9 @@ function declare(line: string, section: Section): string | undefined {
   if (chain === "" || !isPlain(chain)) return "a chain of an odd name";
   if (section.hasRules) return "a chain that is declared behind rules";
   if (section.chains.has(chain)) return "a chain that was declared already";
-  const isOdd = section.table === "nat" && builtinChains.includes(chain) === (policy === "-");
+  // One of a builtin chain's name that has no policy is a plain one, which nothing leads into: nft makes such.
+  const isBuiltin = builtinChains.nat.some((name) => name === chain);
+  const isOdd = section.table === "nat" && isBuiltin === (policy === "-");
   if (isOdd) return "a policy where there is none, or none where there is";
   if (verdicts.has(chain)) return "a chain that is named like a target";
   section.chains.set(chain, []);

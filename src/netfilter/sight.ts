@@ -1,5 +1,5 @@
 // All that was seen of a netns, against what should be there. Pure: CHECK looks (upkeep/observe.ts), this judges.
-import { compare, compareOther, type Drift, type StandFor } from "./compare.ts";
+import { compareOther, compareTable, type Drift, type StandFor } from "./compare.ts";
 import { suspects } from "./native/bypass.ts";
 import type { NativeView } from "./native/view.ts";
 import {
@@ -11,7 +11,15 @@ import {
   nativeName,
   withForeign,
 } from "./outside.ts";
-import type { Backend, Family, Ruleset, Table, TableName } from "./table.ts";
+import { ownOf } from "./own.ts";
+import {
+  type Backend,
+  type Family,
+  type Ruleset,
+  type Table,
+  type TableName,
+  tableNames,
+} from "./table.ts";
 
 /** One family's tables as one backend's save shows them, or why it does not. */
 export type Save = {
@@ -34,41 +42,48 @@ export type Expected = {
 };
 
 /**
- * The drifts of a netns. A nat table of our backend that could not be read
- * is the caller's to tell; one of the other backend holds nothing of ours, which need not work on this node.
+ * The drifts of a netns. A table of ours in our backend that could not be read is the caller's to tell; one in another backend
+ * holds nothing of ours, which need not work on this node.
  */
 export function compareSight(expected: Expected, sight: Sight): Drift[] {
-  const { rulesets, backend, standFor } = expected;
+  const { rulesets, backend } = expected;
   const seen = rulesets.flatMap((ruleset) => {
     const saves = sight.saves.filter(({ family }) => family === ruleset.family);
-    return saves.map((save) => ({ ruleset, save, isOwn: save.backend === backend }));
+    return saves.map((save) => ({ ruleset, save }));
   });
-  const [own, others] = [true, false].map((isOwn) => seen.filter((pair) => pair.isOwn === isOwn));
+  const own = seen.filter(({ save }) => save.backend === backend);
+  const others = seen.filter(({ save }) => save.backend !== backend);
+  const shown = [
+    ...own.flatMap(({ ruleset, save }) => compareOwn({ ...expected, ruleset }, save)),
+    ...others.flatMap(({ ruleset, save }) => compareElsewhere(ruleset, save)),
+  ];
   return [
-    ...(own ?? []).flatMap(({ ruleset, save }) =>
-      compareNat(save, sight, (nat) => compare(ruleset, nat, standFor)),
-    ),
-    ...(others ?? []).flatMap(({ save }) =>
-      compareNat(save, sight, (nat) => compareOther(save.family, nat, save.backend)),
-    ),
+    ...shown.map((drift) => withForeign(drift, viewOf(sight))),
     ...seen.flatMap(({ ruleset, save }) => compareEarlierIn(save, ruleset, sight)),
     ...rulesets.flatMap((ruleset) => compareView(ruleset, backend, sight)),
   ];
 }
 
-function compareNat(
-  { tables: { nat } }: Save,
-  sight: Sight,
-  judge: (table: Table) => readonly Drift[],
-): Drift[] {
-  if (nat instanceof Error) return [];
-  return judge(nat).map((drift) => withForeign(drift, viewOf(sight)));
+type One = Pick<Expected, "standFor"> & { readonly ruleset: Ruleset };
+
+function compareOwn({ ruleset, standFor }: One, { tables }: Save): Drift[] {
+  return ruleset.tables.flatMap((own) => {
+    const table = tables[own.name];
+    return table instanceof Error ? [] : compareTable({ ...ruleset, standFor }, own, table);
+  });
+}
+
+function compareElsewhere(ruleset: Ruleset, { tables, backend }: Save): Drift[] {
+  return ownOf([ruleset]).flatMap((own) => {
+    const table = tables[own.name];
+    return table instanceof Error ? [] : compareOther({ ruleset, own, backend }, table);
+  });
 }
 
 /** True where nft's view names chains that may take the traffic: then their rules have to be in it, too. */
 export function asksForRules({ rulesets }: Expected, sight: Sight): boolean {
-  return rulesets.some(({ family }) => {
-    return suspects(viewOf(sight), family, shownIn(sight, family)).length > 0;
+  return rulesets.some((ruleset) => {
+    return suspects(viewOf(sight), ruleset.family, shownIn(sight, ruleset)).length > 0;
   });
 }
 
@@ -81,18 +96,22 @@ function viewOf({ native }: Sight): NativeView {
 const earlier: readonly TableName[] = ["raw", "mangle"];
 
 // A table that is not shown is looked at in nft's view, where there is one: its chains are not in shownIn() then. A save of
-// which nothing can be read is told by its nat table.
+// which nothing can be read is told by its nat table, and what is not shown of a table of ours by that.
 function compareEarlierIn({ backend, tables }: Save, ruleset: Ruleset, sight: Sight): Drift[] {
   if (tables.nat instanceof Error) return [];
   const isSeen = backend === "nft" && viewOf(sight) !== nothing;
   return earlier.flatMap((name) => {
     const table = tables[name];
     const isShown = !(table instanceof Error) && table.unverifiable === undefined;
-    if (!isShown && isSeen) return [];
+    if (!isShown && (isSeen || isOurs(ruleset, name))) return [];
     return table instanceof Error
       ? [hidden(ruleset.family, table.message, name)]
       : compareEarlier(ruleset, name, table);
   });
+}
+
+function isOurs({ tables }: Ruleset, name: TableName): boolean {
+  return tables.some((own) => own.name === name);
 }
 
 function compareView(ruleset: Ruleset, backend: Backend, sight: Sight): Drift[] {
@@ -101,20 +120,22 @@ function compareView(ruleset: Ruleset, backend: Backend, sight: Sight): Drift[] 
   const view = viewOf(sight);
   return [
     // Our rules in legacy do not mind what nft's table does.
-    ...(backend === "nft" ? compareDormant(family, view) : []),
-    ...comparePartly(family, view),
-    ...compareNative(ruleset, view, shownIn(sight, family)),
+    ...(backend === "nft" ? compareDormant(ruleset, view) : []),
+    ...comparePartly(ruleset, view),
+    ...compareNative(ruleset, view, shownIn(sight, ruleset)),
   ];
 }
 
-// iptables' own tables that a save showed, as nft names them. One of raw or mangle that is not shown whole is looked at in
-// nft's view; that nat is not is told in any case.
-function shownIn({ saves }: Sight, family: Family): Set<string> {
+// iptables' own tables that a save showed, as nft names them. Another one that is not shown whole is looked at in nft's view;
+// that one of ours is not is told in any case.
+function shownIn({ saves }: Sight, ruleset: Ruleset): Set<string> {
+  const { family } = ruleset;
   const all = saves.filter((save) => save.backend === "nft" && save.family === family);
   const shown = all.flatMap(({ tables }) =>
-    (["raw", "mangle", "nat"] as const).filter((name) => {
+    tableNames.filter((name) => {
       const table = tables[name];
-      return !(table instanceof Error) && (name === "nat" || table.unverifiable === undefined);
+      if (table instanceof Error) return false;
+      return table.unverifiable === undefined || isOurs(ruleset, name);
     }),
   );
   return new Set(shown.map((name) => nativeName(family, name)));

@@ -2,32 +2,30 @@
 // by reading. Serves DEL; ADD asks it whether anything is there when it fails.
 import { CniError, errorCode } from "../cni/error.ts";
 import { type Call, sessionOf, subjectOf } from "../command/call.ts";
-import { own } from "../mesh/linkerd/ruleset.ts";
-import { readTable } from "../netfilter/converge/converge.ts";
 import type { Session } from "../netfilter/converge/left-out.ts";
+import { readTables, type Shown, shownIn } from "../netfilter/converge/readout.ts";
 import { type Removal, removeOwn, removeSeen } from "../netfilter/converge/remove.ts";
 import { isFreeOf } from "../netfilter/converge/remove-blindly.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/iptables/client.ts";
 import { readFailure } from "../netfilter/iptables/failure.ts";
-import {
-  type Backend,
-  backends,
-  type Family,
-  families,
-  holdsAny,
-  type Table,
-} from "../netfilter/table.ts";
+import type { Own } from "../netfilter/own.ts";
+import { type Backend, backends, type Family, families } from "../netfilter/table.ts";
+import { holdsAny } from "../netfilter/transaction.ts";
 import type { Netns } from "../netns/path.ts";
 import { equip, toolsFor } from "../node/choice.ts";
 import { openToolbox } from "../node/toolbox.ts";
 import { fewOf } from "../text/printable.ts";
 import { looksInto } from "./look.ts";
 
-/** Where rules of ours are, or must be looked for; with the table, where it was read just now. */
-export type Spot = Pick<Job, "backend" | "family"> & { readonly table?: Table };
+/** Where rules of ours are, or must be looked for; with the tables, where they were read just now. */
+export type Spot = Pick<Job, "backend" | "family"> & { readonly shown?: Shown };
 
-/** Where an attachment's rules were put: there the tools must be, and must answer. */
-export type Written = { readonly backend: Backend; readonly families: readonly Family[] };
+/** Where an attachment's rules were put: there the tools must be, and must answer; and what is ours there. */
+export type Written = {
+  readonly backend: Backend;
+  readonly families: readonly Family[];
+  readonly own: Own;
+};
 
 /**
  * Ends with nothing of ours in the netns.
@@ -35,14 +33,18 @@ export type Written = { readonly backend: Backend; readonly families: readonly F
  * @throws CniError 11 or 101, BatchError, when that could not be brought about, or not be seen.
  */
 export async function cleanNetns(call: Call, netns: Netns, written: Written): Promise<Family[]> {
-  return await removeSpots(call, netns, await findOwn(call, netns, written));
+  const spots = await findOwn(call, netns, written);
+  return await removeSpots(call, netns, { own: written.own, spots });
 }
+
+/** What is ours, and where it is. */
+export type Removing = { readonly own: Own; readonly spots: readonly Spot[] };
 
 /** Takes our rules out of these spots. @returns the families that were written to. @throws as removeOwn and equip do. */
 export async function removeSpots(
   call: Call,
   netns: Netns,
-  spots: readonly Spot[],
+  { own, spots }: Removing,
 ): Promise<Family[]> {
   const changed: Family[] = [];
   for (const backend of backends) {
@@ -51,16 +53,16 @@ export async function removeSpots(
     const decided = { backend, reason: "own chains are there" };
     const wanted = here.map(({ family }) => family);
     const choice = await equip(openToolbox(call.deps), decided, wanted);
-    const removal = await remove(sessionOf(call, netns, choice), here);
+    const removal = await remove(sessionOf(call, netns, choice), { own, spots: here });
     changed.push(...cleaned(call, backend, removal));
   }
   return families.filter((family) => changed.includes(family));
 }
 
 // What was seen need not be looked at again.
-function remove(session: Session, spots: readonly Spot[]): Promise<Removal> {
-  const seen = spots.flatMap(({ family, table }) =>
-    table === undefined ? [] : [{ family, table }],
+function remove(session: Session, { own, spots }: Removing): Promise<Removal> {
+  const seen = spots.flatMap(({ family, shown }) =>
+    shown === undefined ? [] : [{ family, shown }],
   );
   if (seen.length === spots.length) return removeSeen(session, seen, own);
   const wanted = spots.map(({ family }) => family);
@@ -89,52 +91,53 @@ const huskWarning = "empty chains of ours stay, for rules of someone else's lead
  * @throws CniError 11 where a table cannot be seen that may hold some, 101 where tools are missing that wrote here.
  */
 export async function findOwn(call: Call, netns: Netns, written: Written): Promise<Spot[]> {
-  const { backend, families: recorded } = written;
+  const { backend, families: recorded, own } = written;
   const decided = { backend, reason: "as recorded" };
   const choice = await equip(openToolbox(call.deps), decided, recorded);
   for (const family of recorded) toolsFor(choice, family);
-  const wanted = families.map((family) => ({ family }));
+  const wanted = families.map((family) => ({ family, tables: own }));
   const looks = await Promise.all(backends.map((one) => looksInto(call, one, wanted)));
   const outcomes = await makeClient(call.deps)(netns, looks.flat(), call.remainingMs());
   const spots: Spot[] = [];
   for (const outcome of outcomes) {
     const holds = holdsOwn(outcome, written);
-    if (holds === true || (holds === undefined && !(await isFree(call, netns, outcome.job)))) {
-      spots.push(spotOf(outcome));
-    }
+    const isThere = holds ?? !(await isFree(call, netns, { ...outcome.job, own }));
+    if (isThere) spots.push(spotOf(outcome, own));
   }
   return spots;
 }
 
 /** The spot that an outcome shows. */
-export function spotOf(outcome: Outcome): Spot {
+export function spotOf(outcome: Outcome, own: Own): Spot {
   const { backend, family } = outcome.job;
-  const table = readTable(outcome);
-  return table instanceof Error ? { backend, family } : { backend, family, table };
+  const shown = shownIn(readTables(outcome), own);
+  return shown instanceof Error ? { backend, family } : { backend, family, shown };
 }
 
 async function isFree(
   call: Call,
   netns: Netns,
-  { backend, family }: Pick<Job, "backend" | "family">,
+  { backend, family, own }: Pick<Job, "backend" | "family"> & { readonly own: Own },
 ): Promise<boolean> {
   const choice = await equip(openToolbox(call.deps), { backend, reason: "it is asked" }, [family]);
-  return await isFreeOf(sessionOf(call, netns, choice), family, own.chains);
+  const session = sessionOf(call, netns, choice);
+  for (const names of own) if (!(await isFreeOf(session, family, names))) return false;
+  return true;
 }
 
 // Undefined where the text does not tell, so that the kernel must.
 function holdsOwn(outcome: Outcome, written: Written): boolean | undefined {
   const { backend, family } = outcome.job;
-  const table = readTable(outcome);
-  if (table instanceof Error) {
+  const shown = shownIn(readTables(outcome), written.own);
+  if (shown instanceof Error) {
     const isRecorded = backend === written.backend && written.families.includes(family);
     const { kind } = readFailure(outcome.saveStatus, outcome.stderr);
     // What the node's kernel or tools cannot do, they cannot have done: nothing of ours is there.
     if (kind === "unsupported" && !isRecorded) return false;
-    throw unseen(outcome, table.message);
+    throw unseen(outcome, shown.message);
   }
-  if (holdsAny(table, own.chains)) return true;
-  return table.unverifiable === undefined ? false : undefined;
+  if (holdsAny(written.own, shown.tables)) return true;
+  return shown.unverifiable === undefined ? false : undefined;
 }
 
 function unseen({ job }: Outcome, said: string): CniError {

@@ -1,20 +1,23 @@
 // Jobs that only look: which tables there are to be read, with the programs that the node has.
 
 import type { Call } from "../command/call.ts";
+import { type Scope, savedOf } from "../netfilter/converge/job.ts";
 import type { Job } from "../netfilter/iptables/client.ts";
-import type { Backend, Ruleset } from "../netfilter/table.ts";
+import type { Backend } from "../netfilter/table.ts";
 import { openToolbox } from "../node/toolbox.ts";
 
 /** Jobs that read a backend's tables in these families, where the node has programs for it. */
 export async function looksInto(
   call: Call,
   backend: Backend,
-  wanted: readonly Pick<Ruleset, "family">[],
+  wanted: readonly Scope[],
 ): Promise<Job[]> {
   const toolbox = openToolbox(call.deps);
-  const jobs = wanted.map(async ({ family }): Promise<Job[]> => {
+  const jobs = wanted.map(async ({ family, tables }): Promise<Job[]> => {
     const tools = await toolbox.find(backend, family);
-    if (tools !== undefined) return [{ family, backend, tools, restore: "" }];
+    if (tools !== undefined) {
+      return [{ family, backend, tools, restore: "", ...savedOf(tables) }];
+    }
     const plain = await toolbox.findPlain(family);
     const isUnknown = plain !== undefined && plain.backend === undefined;
     const said = `${plain?.tools.restore} gave no answer to --version`;

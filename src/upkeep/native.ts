@@ -1,7 +1,7 @@
 // nft's own view of a netns, where nft is on the node: what it answered, and what it adds to an ADD that was refused. Edge.
 
 import type { Call } from "../command/call.ts";
-import { restoreJob } from "../netfilter/converge/converge.ts";
+import { jobFor } from "../netfilter/converge/job.ts";
 import type { Session } from "../netfilter/converge/left-out.ts";
 import { UnverifiableError } from "../netfilter/converge/refusal.ts";
 import type { Outcome } from "../netfilter/iptables/client.ts";
@@ -68,7 +68,7 @@ export async function withForeignBases(
   }
   try {
     const native = { program, listings: [listChains] };
-    const jobs = [{ ...restoreJob(choice, family, []), native }];
+    const jobs = [{ ...jobFor(choice, { family, tables: [] }), native }];
     const view = readNative(call, await client(place, jobs, remainingMs()));
     if (view === undefined || view instanceof Error) return error;
     const names = families

@@ -4,7 +4,8 @@ import { CniError, errorCode } from "../cni/error.ts";
 import type { Call } from "../command/call.ts";
 import { standFor } from "../mesh/linkerd/stand-for.ts";
 import type { Drift } from "../netfilter/compare.ts";
-import { readTables, restoreJob } from "../netfilter/converge/converge.ts";
+import { jobFor } from "../netfilter/converge/job.ts";
+import { readTables } from "../netfilter/converge/readout.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/iptables/client.ts";
 import type { Presence } from "../netfilter/iptables/presence.ts";
 import { nativeName } from "../netfilter/outside.ts";
@@ -73,7 +74,7 @@ function natOf(
 }
 
 async function jobsFor(call: Call, { rulesets, choice }: Wanted): Promise<Job[]> {
-  const own = rulesets.map(({ family }) => restoreJob(choice, family, []));
+  const own = rulesets.map((ruleset) => jobFor(choice, ruleset));
   const others = await looksInto(call, otherThan(choice.backend), rulesets);
   const jobs = [...own, ...others].map((job): Job => ({ ...job, table: "all" }));
   // The nat tables as nft sees them tell whether they act at all; not `list tables`, for which 1.0.6 reads all rules of all.

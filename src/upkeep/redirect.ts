@@ -2,24 +2,27 @@
 
 import { CniError } from "../cni/error.ts";
 import { type Call, sessionOf } from "../command/call.ts";
-import { own } from "../mesh/linkerd/ruleset.ts";
-import { type Converged, converge, readTable } from "../netfilter/converge/converge.ts";
+import { type Converged, converge } from "../netfilter/converge/converge.ts";
+import type { Scope } from "../netfilter/converge/job.ts";
 import type { Left, Session } from "../netfilter/converge/left-out.ts";
+import { readTables, type Shown, shownIn } from "../netfilter/converge/readout.ts";
 import { isRefusal } from "../netfilter/converge/refusal.ts";
 import { removeOwn } from "../netfilter/converge/remove.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/iptables/client.ts";
 import { foreignNetnsAdvice, readFailure } from "../netfilter/iptables/failure.ts";
 import type { Presence } from "../netfilter/iptables/presence.ts";
+import { type Own, ownOf } from "../netfilter/own.ts";
 import { foreignRedirects } from "../netfilter/shadow.ts";
 import {
   type Backend,
   backends,
   type Family,
   families,
-  holdsAny,
   otherThan,
   type Ruleset,
+  type RuleText,
 } from "../netfilter/table.ts";
+import { holdsAny } from "../netfilter/transaction.ts";
 import type { Netns } from "../netns/path.ts";
 import type { Chosen, Wanting } from "../node/backend.ts";
 import { type BackendChoice, equip } from "../node/choice.ts";
@@ -112,25 +115,29 @@ function isOfForeignNetns(error: unknown): boolean {
 async function redirectThrough(call: Call, work: Redirecting, chosen: Chosen): Promise<Redirected> {
   const { netns, rulesets } = work;
   const other = otherThan(chosen.choice.backend);
+  const own = ownOf(rulesets);
   const unwanted = families.filter((one) => !rulesets.some(({ family }) => family === one));
+  const scopes = unwanted.map((family): Scope => ({ family, tables: own }));
   const others = await looksInto(call, other, rulesets);
   // A netns that is not fresh may have rules of ours in more families. Where no record tells, a second try does.
   const looks = work.isKnown
     ? {
-        first: [...others, ...(await looksAtAll(call, unwanted))],
+        first: [...others, ...(await looksAtAll(call, scopes))],
         again: () => Promise.resolve([]),
       }
-    : { first: others, again: () => looksAtAll(call, unwanted) };
+    : { first: others, again: () => looksAtAll(call, scopes) };
   const done = await converge(sessionFor(call, work, chosen.choice), rulesets, looks);
   tellNss(call, done.unmasked === true);
   const placed = placedOf(work, done).map(({ family }) => family);
   remember(call, chosen.choice.backend, placed);
-  const strays = done.looked.filter((outcome) => holdsOwn(call, outcome)).map(spotOf);
+  const strays = done.looked
+    .filter((outcome) => holdsOwn(call, outcome, rulesets))
+    .map((outcome) => spotOf(outcome, own));
   const stale = strays.filter(({ family }) => unwanted.includes(family));
   const doubled = strays.filter(({ family }) => !unwanted.includes(family));
   try {
     const kept = await settle(call, work, { chosen, done, doubled });
-    const gone = await removeSpots(call, netns, stale);
+    const gone = await removeSpots(call, netns, { own, spots: stale });
     return { ...kept, changed: [...new Set([...kept.changed, ...gone])] };
   } catch (error) {
     work.tookBack?.(false);
@@ -180,16 +187,15 @@ async function settle(
   const [kept, gone] = stays ? [found, choice] : [choice, found];
   // The one that stays is complete before the other goes: no instant without redirect.
   if (stays) await converge(sessionOf(call, netns, kept), placed);
-  const removal = await removeOwn(sessionOf(call, netns, gone), wanted, own);
+  const removal = await removeOwn(sessionOf(call, netns, gone), wanted, ownOf(placed));
   const cleared = cleaned(call, gone.backend, removal);
   call.log.info({ kept: kept.backend, cleaned: gone.backend }, "own chains were in both backends");
   const changed = [...new Set([...written, ...cleared])];
   return { choice: kept, changed, created: [], left, presence };
 }
 
-async function looksAtAll(call: Call, wanted: readonly Family[]): Promise<Job[]> {
-  const spots = wanted.map((family) => ({ family }));
-  return (await Promise.all(backends.map((backend) => looksInto(call, backend, spots)))).flat();
+async function looksAtAll(call: Call, wanted: readonly Scope[]): Promise<Job[]> {
+  return (await Promise.all(backends.map((backend) => looksInto(call, backend, wanted)))).flat();
 }
 
 function tellNss({ deps, log }: Call, unmasked: boolean): void {
@@ -199,20 +205,27 @@ function tellNss({ deps, log }: Call, unmasked: boolean): void {
 }
 
 // What others have there is only reported.
-function holdsOwn(call: Call, outcome: Outcome): boolean {
+function holdsOwn(call: Call, outcome: Outcome, rulesets: readonly Ruleset[]): boolean {
   const { backend, family } = outcome.job;
-  const table = readTable(outcome);
-  if (table instanceof Error) {
+  const own = ownOf(rulesets);
+  const shown = shownIn(readTables(outcome), own);
+  if (shown instanceof Error) {
     // The other backend need not work on this node: then nothing of ours can be in it.
     const { kind, said } = readFailure(outcome.saveStatus, outcome.stderr);
     if (kind !== "unsupported") call.log.warn({ backend, family, said }, hiddenWarning);
     return false;
   }
-  const said = table.unverifiable;
+  const said = shown.unverifiable;
   if (said !== undefined) call.log.warn({ backend, family, said }, hiddenWarning);
-  const rules = fewOf(foreignRedirects(table).map((rule) => printable(rule)));
+  const rules = fewOf(strangersIn(shown, own, rulesets).map((rule) => printable(rule)));
   if (rules.length > 0) call.log.warn({ backend, family, rules }, strangerWarning);
-  return holdsAny(table, own.chains);
+  return holdsAny(own, shown.tables);
+}
+
+function strangersIn({ tables }: Shown, own: Own, rulesets: readonly Ruleset[]): RuleText[] {
+  const [first] = rulesets;
+  const chains = own.flatMap((names) => names.chains);
+  return first === undefined ? [] : foreignRedirects(tables.nat, chains, first.traffic);
 }
 
 const strangerWarning =

@@ -4,6 +4,7 @@ import type { AttachmentRecord } from "../attachment/record.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { type Call, keyOf } from "../command/call.ts";
 import { BatchError } from "../netfilter/iptables/client.ts";
+import { type Own, ownOf } from "../netfilter/own.ts";
 import type { Netns } from "../netns/path.ts";
 import { chooseBackend } from "../node/backend.ts";
 import type { Attached } from "./attached.ts";
@@ -53,13 +54,16 @@ async function takeBack(call: Call, failed: Failed): Promise<boolean> {
     failed.isSet || (error instanceof CniError && error.code === errorCode.tryAgainLater);
   if (call.remainingMs() < leastMs) return false;
   if (latest !== undefined) await bringBack(call, netns, latest);
-  else if (failed.done !== undefined) await removeMade(call, netns, failed.done);
+  else if (failed.done !== undefined) {
+    await removeMade(call, netns, { ...failed.done, own: ownOf(record.rulesets) });
+  }
   if (isSet) {
     const closeWaitBefore = latest?.intent.closeWaitSeconds?.toString() ?? record.closeWaitBefore;
     await giveBackCloseWait(call, netns, { closeWaitBefore });
   }
   if (latest !== undefined) return true;
-  const written = { backend: record.backend, families: record.intent.families };
+  const { backend, intent } = record;
+  const written = { backend, families: intent.families, own: ownOf(record.rulesets) };
   return (await findOwn(call, netns, written)).length === 0;
 }
 
@@ -71,13 +75,14 @@ async function bringBack(call: Call, netns: Netns, latest: AttachmentRecord): Pr
 }
 
 // What was there without a record stays: it may be all that redirects.
-async function removeMade(call: Call, netns: Netns, { choice, created }: Made): Promise<void> {
+async function removeMade(
+  call: Call,
+  netns: Netns,
+  { choice, created, own }: Made & { readonly own: Own },
+): Promise<void> {
   const { backend } = choice;
-  await removeSpots(
-    call,
-    netns,
-    created.map((family) => ({ backend, family })),
-  );
+  const spots = created.map((family) => ({ backend, family }));
+  await removeSpots(call, netns, { own, spots });
 }
 
 // The child that would have written did not come as far as the netns.

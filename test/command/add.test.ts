@@ -1,5 +1,6 @@
 // ADD over the fakes: from every state to the ruleset, in one backend, with a record; and what it says when it cannot.
 import { describe, expect, test } from "vitest";
+import { linkerdJumps } from "../../src/mesh/linkerd/names.ts";
 import type { Backend } from "../../src/netfilter/table.ts";
 import { version } from "../../src/version.ts";
 import { cni, loadState, own, prevResult, saved, succeeded, withLinkerd } from "../fake/call.ts";
@@ -30,20 +31,21 @@ test("ADD on a fresh netns loads both families with one child, and keeps a recor
   expect(families.map((family) => own(world, "nft", family))).toEqual([complete, complete]);
   expect(world.lines).toEqual([done("nft", families, 1)]);
   expect(world.open).toEqual(new Set());
-  const chains = [
-    {
-      name: "PROXY_INIT_REDIRECT",
-      hook: "PREROUTING",
-      jump: inboundJump,
-      rules: [rule.excludeInbound, rule.redirectInbound],
-    },
-    {
-      name: "PROXY_INIT_OUTPUT",
-      hook: "OUTPUT",
-      jump: outboundJump,
-      rules: [rule.proxyUid, rule.loopback, rule.excludeOutbound, rule.redirectOutbound],
-    },
-  ];
+  const nat = {
+    name: "nat",
+    chains: [
+      { name: "PROXY_INIT_REDIRECT", rules: [rule.excludeInbound, rule.redirectInbound] },
+      {
+        name: "PROXY_INIT_OUTPUT",
+        rules: [rule.proxyUid, rule.loopback, rule.excludeOutbound, rule.redirectOutbound],
+      },
+    ],
+    placed: [
+      { hook: "PREROUTING", rule: inboundJump },
+      { hook: "OUTPUT", rule: outboundJump },
+    ],
+    aliases: linkerdJumps,
+  };
   expect(world.store.records.get("net,c0ffee,eth0.json")).toEqual({
     format: 1,
     state: "applied",
@@ -67,7 +69,11 @@ test("ADD on a fresh netns loads both families with one child, and keeps a recor
       excludeOutbound: [{ from: 4567, to: 4568 }],
       excludeSubnets: [],
     },
-    rulesets: families.map((family) => ({ family, chains })),
+    rulesets: families.map((family) => ({
+      family,
+      tables: [nat],
+      traffic: { protocols: ["tcp"], loopback: false },
+    })),
     backend: "nft",
     backendReason: "the conf's iptables-mode",
     time: new Date(epochMs).toISOString(),

@@ -11,10 +11,7 @@ export const someRecord: AttachmentRecord = {
   pod: { namespace: "emoji", name: "web" },
   netns: { path: "/run/netns/a", device: 4, inode: 4_026_532_201 },
   intent: leastIntent,
-  rulesets: buildRulesets(leastIntent).map(({ family, chains }) => ({
-    family,
-    chains: chains.map(({ rules, ...own }) => ({ ...own, rules: [...rules] })),
-  })),
+  rulesets: buildRulesets(leastIntent),
   backend: "nft",
   backendReason: "named",
   time: "2026-11-30T02:40:56.000Z",

@@ -11,6 +11,7 @@ import { configKeys, configPrefix } from "../../src/mesh/linkerd/names.ts";
 import { buildRulesets } from "../../src/mesh/linkerd/ruleset.ts";
 import { intentOfConf, notesOfConf, problemsOfConf } from "../../src/mesh/linkerd/values.ts";
 import { families } from "../../src/netfilter/table.ts";
+import { ledChains } from "../lab/rulesets.ts";
 import { anyConf } from "./arbitrary/conf.ts";
 import { intent } from "./arbitrary/intent.ts";
 import { anyText } from "./arbitrary/text.ts";
@@ -77,8 +78,8 @@ function intentOrNot(conf: PluginConf): Intent | undefined {
 
 function judge(found: Intent): void {
   expect(z.parse(intentSchema, JSON.parse(JSON.stringify(found)))).toEqual(found);
-  const lines = buildRulesets(found).flatMap(({ chains }) =>
-    chains.flatMap(({ jump, rules }) => [jump, ...rules]),
+  const lines = buildRulesets(found).flatMap((ruleset) =>
+    ledChains(ruleset).flatMap(({ jump, rules }) => [jump, ...rules]),
   );
   expect(lines.filter((line) => !ownWords.test(line))).toEqual([]);
 }

@@ -5,11 +5,14 @@ import { expect, test } from "vitest";
 import { ownChains } from "../../src/mesh/linkerd/names.ts";
 import { buildRuleset } from "../../src/mesh/linkerd/ruleset.ts";
 import { compare } from "../../src/netfilter/compare.ts";
-import { holdersOf, oddJumps, plan, planRemoval } from "../../src/netfilter/plan.ts";
+import { ownOf } from "../../src/netfilter/own.ts";
+import { holdersOf, oddJumps } from "../../src/netfilter/plan.ts";
 import { renderRestore } from "../../src/netfilter/restore.ts";
 import { parseSave } from "../../src/netfilter/save.ts";
 import { backends, type Ruleset } from "../../src/netfilter/table.ts";
+import { removalOf, transactionTo } from "../../src/netfilter/transaction.ts";
 import { emptyNat, type Nat, printNat, restoreNat } from "../fake/nat.ts";
+import { namesIn, withNat } from "../lab/rulesets.ts";
 import { intent } from "./arbitrary/intent.ts";
 import { anyTable, type Chains } from "./arbitrary/table.ts";
 import { holds, timeoutMs } from "./budget.ts";
@@ -37,13 +40,15 @@ test("a plan leads from any table to the one that is meant", { timeout: timeoutM
     const table = parseSave(printNat(before, tool));
     // What cannot be trusted is not written to.
     if (table.unverifiable !== undefined) return;
-    const { nat, status, stderr } = restoreNat(before, renderRestore(plan(ruleset, table)), tool);
+    const text = renderRestore(transactionTo(ruleset, withNat(table)));
+    const { nat, status, stderr } = restoreNat(before, text, tool);
     const after = parseSave(printNat(nat, tool));
     expect([status, stderr]).toEqual([0, ""]);
     // Jumps of odd words stay, and are told.
-    const odd = ruleset.chains.flatMap(({ name }) => oddJumps(name, after));
-    expect(compare(ruleset, after).filter(({ found }) => !odd.includes(found))).toEqual([]);
-    expect(plan(ruleset, after)).toEqual([]);
+    const odd = namesIn(ruleset).chains.flatMap((name) => oddJumps(name, after, "nat"));
+    const drifts = compare(ruleset, withNat(after));
+    expect(drifts.filter(({ found }) => !odd.includes(found))).toEqual([]);
+    expect(transactionTo(ruleset, withNat(after))).toEqual([]);
     expect(foreignIn(nat)).toEqual(foreignIn(before));
   });
   await holds(property, { part });
@@ -57,12 +62,13 @@ test("a removal leaves nothing of ours, and all that is others'", {
     const before = natOf(chains);
     const table = parseSave(printNat(before, tool));
     if (table.unverifiable !== undefined) return;
-    const planned = planRemoval(ownChains, table);
+    const names = namesIn(ruleset);
+    const planned = removalOf([names], withNat(table));
     const { nat, status, stderr } = restoreNat(before, renderRestore(planned), tool);
     expect([status, stderr]).toEqual([0, ""]);
     // A chain that others lead into stays, and lets all pass.
-    const held = ownChains.filter((chain) => holdersOf(chain, table, ownChains).length > 0);
-    const odd = ownChains.flatMap((chain) => oddJumps(chain, table));
+    const held = names.chains.filter((chain) => holdersOf(chain, table, names).length > 0);
+    const odd = names.chains.flatMap((chain) => oddJumps(chain, table, "nat"));
     expect(ownIn(nat).filter((own) => ![...held, ...odd].includes(own))).toEqual([]);
     expect(foreignIn(nat)).toEqual(foreignIn(before));
   });
@@ -72,7 +78,9 @@ test("a removal leaves nothing of ours, and all that is others'", {
 test("no foreign word gets into a transaction", { timeout: timeoutMs }, async () => {
   const property = fc.property(given, ({ ruleset, chains, backend }: Given) => {
     const table = parseSave(printNat(natOf(chains), { family: ruleset.family, backend }));
-    const texts = [plan(ruleset, table), planRemoval(ownChains, table)].map(renderRestore);
+    const tables = withNat(table);
+    const removal = removalOf(ownOf([ruleset]), tables);
+    const texts = [transactionTo(ruleset, tables), removal].map(renderRestore);
     const lines = texts.flatMap((text) => text.split("\n"));
     expect(lines.filter((line) => !ownRestoreLine.test(line))).toEqual([]);
   });

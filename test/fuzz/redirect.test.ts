@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { buildRulesets } from "../../src/mesh/linkerd/ruleset.ts";
 import { mergeCidrs, parseCidr } from "../../src/redirect/cidr.ts";
 import { mergePorts, type PortRange, packPorts, parsePorts } from "../../src/redirect/port.ts";
+import { ledChains } from "../lab/rulesets.ts";
 import { cidr, intent, portRange, ports } from "./arbitrary/intent.ts";
 import { anyText } from "./arbitrary/text.ts";
 import { holds, timeoutMs } from "./budget.ts";
@@ -78,8 +79,8 @@ test("whatever is read as ports or subnets is made of our own words", {
 test("rules hold nothing but our own words", { timeout: timeoutMs }, async () => {
   const property = fc.property(intent, (one) => {
     const rulesets = buildRulesets(one);
-    const lines = rulesets.flatMap(({ chains }) =>
-      chains.flatMap(({ jump, rules }) => [jump, ...rules]),
+    const lines = rulesets.flatMap((ruleset) =>
+      ledChains(ruleset).flatMap(({ jump, rules }) => [jump, ...rules]),
     );
     expect(lines.filter((line) => !ownWords.test(line))).toEqual([]);
   });

@@ -2,6 +2,7 @@
 // are spelt; this says what they mean. It knows the matches that we and linkerd's tools use, and throws at any other.
 import { BlockList } from "node:net";
 import type { Family, Ruleset, Table } from "../../src/netfilter/table.ts";
+import { ledChains } from "./rulesets.ts";
 
 export type Packet = {
   /** The builtin chain that it comes to: what the pod sends, or what comes to the pod. */
@@ -23,7 +24,8 @@ type Match = (packet: Packet) => boolean;
 type Rule = { readonly matches: readonly Match[]; readonly target: string; readonly port: string };
 
 /** The table that a netns has which holds the ruleset and nothing else. */
-export function tableOf({ chains }: Ruleset): Table {
+export function tableOf(ruleset: Ruleset): Table {
+  const chains = ledChains(ruleset);
   const own = chains.map(({ name, rules }) => [name, rules] as const);
   const hooks = chains.map(({ hook, jump }) => [hook, [jump]] as const);
   return { chains: new Map([...hooks, ...own]) };

@@ -2,18 +2,16 @@
 import { expect, test } from "vitest";
 import { buildRuleset } from "../../src/mesh/linkerd/ruleset.ts";
 import { compare, compareOther, type Drift, renderDrift } from "../../src/netfilter/compare.ts";
-import { plan } from "../../src/netfilter/plan.ts";
-import { emptyTable, type Ruleset, type Table } from "../../src/netfilter/table.ts";
-import { familyCases } from "../lab/case.ts";
+import { emptyTable, type Table } from "../../src/netfilter/table.ts";
+import { transactionTo } from "../../src/netfilter/transaction.ts";
+import { familyCases, leastIntent } from "../lab/case.ts";
+import { namesIn, rulesetWith, withNat } from "../lab/rulesets.ts";
 import { tableOf } from "../lab/trace.ts";
 
 const jump = "-A OUTPUT -j OUT";
-const ruleset: Ruleset = {
-  family: "ipv4",
-  chains: [
-    { name: "OUT", hook: "OUTPUT", jump, rules: ["-A OUT -p tcp", "-A OUT -p udp", "-A OUT"] },
-  ],
-};
+const chain = { name: "OUT", hook: "OUTPUT", jump } as const;
+const rules = ["-A OUT -p tcp", "-A OUT -p udp", "-A OUT"];
+const ruleset = rulesetWith("ipv4", [{ ...chain, rules }]);
 const right = { OUTPUT: [jump], OUT: ["-A OUT -p tcp", "-A OUT -p udp", "-A OUT"] };
 
 const table = (entries: Record<string, string[]>): Table => ({
@@ -83,7 +81,7 @@ const drifts: [when: string, found: Record<string, string[]>, told: Told[]][] = 
   ["the jump is doubled with a stamp", { OUTPUT: [jump, stamped] }, [doubled(stamped)]],
   ["the jump is odd", { OUTPUT: [odd] }, [noJump, extra(odd, "OUTPUT")]],
   ["an odd jump is behind ours", { OUTPUT: [jump, odd] }, [extra(odd, "OUTPUT")]],
-  ["an odd jump is ahead of ours", { OUTPUT: [odd, jump] }, [extra(odd, "OUTPUT"), shadowed(odd)]],
+  ["an odd jump is ahead of ours", { OUTPUT: [odd, jump] }, [shadowed(odd), extra(odd, "OUTPUT")]],
   ["another hook jumps too", { INPUT: [stray] }, [extra(stray, "INPUT")]],
   ["a foreign rule takes the traffic", { OUTPUT: [taker, jump] }, [shadowed(taker)]],
   [
@@ -96,23 +94,25 @@ const drifts: [when: string, found: Record<string, string[]>, told: Told[]][] = 
 
 test.each(drifts)("compare() names each difference when %s", (_, found, told) => {
   const family = "ipv4";
-  expect(compare(ruleset, table({ ...right, ...found }))).toEqual(
+  expect(compare(ruleset, withNat(table({ ...right, ...found })))).toEqual(
     told.map((one) => ({ family, ...one })),
   );
 });
 
 test("compare() names chain and jump when nothing is there", () => {
   const all = [noChain, noJump].map((one) => ({ family: "ipv4", ...one }));
-  expect(compare(ruleset, emptyTable)).toEqual(all);
+  expect(compare(ruleset, withNat(emptyTable))).toEqual(all);
 });
 
 test("compare() names the jump when only the chain is there", () => {
-  expect(compare(ruleset, table({ OUT: right.OUT }))).toEqual([{ family: "ipv4", ...noJump }]);
+  expect(compare(ruleset, withNat(table({ OUT: right.OUT })))).toEqual([
+    { family: "ipv4", ...noJump },
+  ]);
 });
 
 test("compare() does not judge what cannot be seen", () => {
   const unverifiable = "Table `nat' is incompatible, use 'nft' tool.";
-  expect(compare(ruleset, { chains: new Map(), unverifiable })).toEqual([
+  expect(compare(ruleset, withNat({ chains: new Map(), unverifiable }))).toEqual([
     { kind: "unverifiable", family: "ipv4", chain: "", expected: "", found: unverifiable },
   ]);
 });
@@ -120,10 +120,11 @@ test("compare() does not judge what cannot be seen", () => {
 test.each(familyCases)("compare() and plan() agree, rule by rule: $title", ({ entry, family }) => {
   const wanted = buildRuleset(entry.intent, family);
   const whole = tableOf(wanted);
-  expect([compare(wanted, whole), plan(wanted, whole)]).toEqual([[], []]);
-  for (const damaged of damages(whole)) {
+  const tables = withNat(whole);
+  expect([compare(wanted, tables), transactionTo(wanted, tables)]).toEqual([[], []]);
+  for (const damaged of damages(whole).map(withNat)) {
     expect(compare(wanted, damaged)).not.toEqual([]);
-    expect(plan(wanted, damaged)).not.toEqual([]);
+    expect(transactionTo(wanted, damaged)).not.toEqual([]);
   }
 });
 
@@ -147,11 +148,12 @@ test("compare() takes equal rules one for one, in tables of any length", {
   timeout: 60_000,
 }, () => {
   const many = Array.from({ length: 20_000 }, (_, i) => `-A OUT -p tcp -m tcp --dport ${i}`);
-  const large = { ...ruleset, chains: ruleset.chains.map((own) => ({ ...own, rules: many })) };
-  expect(compare(large, table({ ...right, OUT: many.toReversed() }))).toEqual([
+  const large = rulesetWith("ipv4", [{ ...chain, rules: many }]);
+  expect(compare(large, withNat(table({ ...right, OUT: many.toReversed() })))).toEqual([
     { family: "ipv4", ...reordered(many[0] ?? "", many.at(-1) ?? "") },
   ]);
-  expect(compare(ruleset, table({ ...right, OUT: [...right.OUT, ...many] }))).toHaveLength(20_000);
+  const long = withNat(table({ ...right, OUT: [...right.OUT, ...many] }));
+  expect(compare(ruleset, long)).toHaveLength(20_000);
 });
 
 test("renderDrift() cuts what was found, and spells it out", () => {
@@ -161,6 +163,9 @@ test("renderDrift() cuts what was found, and spells it out", () => {
     `extra-rule (ipv4 nat OUT): found ${head} ... ${tail}`,
   );
 });
+
+const linkerds = buildRuleset(leastIntent, "ipv6");
+const elsewhere = { ruleset: linkerds, own: namesIn(linkerds), backend: "legacy" } as const;
 
 test("compareOther() names own chains and foreign redirects of the other backend", () => {
   const other = table({
@@ -175,12 +180,12 @@ test("compareOther() names own chains and foreign redirects of the other backend
     expected: "",
     found,
   });
-  expect(compareOther("ipv6", other, "legacy")).toEqual([
+  expect(compareOther(elsewhere, other)).toEqual([
     told("own chain PROXY_INIT_OUTPUT in legacy as well"),
     told("a redirect of someone else's in legacy: -A OUTPUT -p tcp -j REDIRECT --to-ports 1"),
     told("a redirect of someone else's in legacy: -A X -p tcp -j DNAT --to-destination 1.2.3.4"),
   ]);
-  expect(compareOther("ipv6", emptyTable, "legacy")).toEqual([]);
+  expect(compareOther(elsewhere, emptyTable)).toEqual([]);
 });
 
 const lines: [told: Told, line: string][] = [

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { foreignRedirects, shadowing } from "../../src/netfilter/shadow.ts";
 import type { Table } from "../../src/netfilter/table.ts";
+import { tcp } from "../lab/rulesets.ts";
 
 const chains: Table = {
   chains: new Map([
@@ -77,7 +78,7 @@ const takers = [
 ];
 
 test.each(takers)("shadowing() finds the rule when it is %s", (rule) => {
-  expect(shadowing(chains, [rule])).toBe(rule);
+  expect(shadowing(chains, [rule], tcp)).toBe(rule);
 });
 
 const harmless = [
@@ -106,7 +107,7 @@ const harmless = [
 ];
 
 test.each(harmless)("shadowing() passes over the rule when it is %s", (rule) => {
-  expect(shadowing(chains, [rule])).toBe(undefined);
+  expect(shadowing(chains, [rule], tcp)).toBe(undefined);
 });
 
 // Three jumps in each of so many chains: 3^40 ways through them.
@@ -119,8 +120,8 @@ test("shadowing() walks each chain once", () => {
     return { chains: new Map([...all, ["C40", [end]] as const]) };
   };
   const ahead = names.map((name) => `-A OUTPUT -j ${name}`);
-  expect(shadowing(fan("-A C40 -p udp -j ACCEPT"), ahead)).toBe(undefined);
-  expect(shadowing(fan("-A C40 -j ACCEPT"), ahead)).toBe("-A OUTPUT -j C0");
+  expect(shadowing(fan("-A C40 -p udp -j ACCEPT"), ahead, tcp)).toBe(undefined);
+  expect(shadowing(fan("-A C40 -j ACCEPT"), ahead, tcp)).toBe("-A OUTPUT -j C0");
 });
 
 test("shadowing() walks chains that are thousands deep", () => {
@@ -128,13 +129,13 @@ test("shadowing() walks chains that are thousands deep", () => {
     return [`D${i}`, [`-A D${i} -j ${i === 29_999 ? "DROP" : `D${i + 1}`}`]] as const;
   });
   const table: Table = { chains: new Map(deep) };
-  expect(shadowing(table, ["-A OUTPUT -j D0"])).toBe("-A OUTPUT -j D0");
+  expect(shadowing(table, ["-A OUTPUT -j D0"], tcp)).toBe("-A OUTPUT -j D0");
 });
 
 test("shadowing() gives the first that takes the traffic", () => {
   const [first = "", second = ""] = takers;
-  expect(shadowing(chains, [...harmless, second, first])).toBe(second);
-  expect(shadowing(chains, [])).toBe(undefined);
+  expect(shadowing(chains, [...harmless, second, first], tcp)).toBe(second);
+  expect(shadowing(chains, [], tcp)).toBe(undefined);
 });
 
 test("foreignRedirects() gives what sends TCP elsewhere, from whichever foreign chain", () => {
@@ -150,5 +151,5 @@ test("foreignRedirects() gives what sends TCP elsewhere, from whichever foreign 
       ["PROXY_INIT_OUTPUT", ["-A PROXY_INIT_OUTPUT -p tcp -j REDIRECT --to-ports 4"]],
     ]),
   };
-  expect(foreignRedirects(table)).toEqual(sends);
+  expect(foreignRedirects(table, ["PROXY_INIT_OUTPUT"], tcp)).toEqual(sends);
 });

@@ -8,10 +8,14 @@ import { compareSight, type Save, type Sight } from "../../src/netfilter/sight.t
 import { type Backend, emptyTable, type Family, type Table } from "../../src/netfilter/table.ts";
 import { leastIntent } from "../lab/case.ts";
 import { viewOf } from "../lab/native.ts";
+import { ledChains } from "../lab/rulesets.ts";
 import { tableOf } from "../lab/trace.ts";
 
 const rulesets = (["ipv4", "ipv6"] as const).map((family) => buildRuleset(leastIntent, family));
-const [inboundJump, outboundJump] = rulesets[0]?.chains.map(({ jump }) => jump) ?? [];
+const [inboundJump, outboundJump] = rulesets
+  .slice(0, 1)
+  .flatMap(ledChains)
+  .map(({ jump }) => jump);
 
 /** Saves of a netns that is in order, but for what is changed in one of its tables. */
 function saves(change: Partial<Record<Family, Partial<Save["tables"]>>> = {}): Save[] {

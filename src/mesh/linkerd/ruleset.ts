@@ -5,28 +5,34 @@
 //   OUTPUT     -> PROXY_INIT_OUTPUT:   the proxy itself, loopback, excluded ports, then to its outbound port
 //
 // Values in a rule are integers and canonical subnets only; comments are constants. Nothing a user wrote gets here.
-
-import type { Family, Own, OwnChain, Ruleset, RuleText } from "../../netfilter/table.ts";
+import type { Family, OwnChain, Ruleset, RuleText, Traffic } from "../../netfilter/table.ts";
 import { type PortRange, packPorts } from "../../redirect/port.ts";
 import type { Intent } from "./intent.ts";
-import { inboundChain, linkerdJumps, outboundChain, ownChains } from "./names.ts";
+import { inboundChain, linkerdJumps, outboundChain } from "./names.ts";
 
 // All traffic, not only TCP, as linkerd's own jumps: the chains' rules choose.
 const inboundJump = `-A PREROUTING ${comment("inbound")} -j ${inboundChain}`;
 const outboundJump = `-A OUTPUT ${comment("outbound")} -j ${outboundChain}`;
 
-/** What is taken out where rules are, whoever wrote them: Linkerd's own tools use the same chains. */
-export const own: Own = {
-  chains: ownChains,
-  jumps: [inboundJump, outboundJump, ...linkerdJumps],
-};
+/** The proxy takes TCP that leaves the pod or comes from outside; containers of a pod talk to each other over lo. */
+export const traffic: Traffic = { protocols: ["tcp"], loopback: false };
 
-/** The desired nat table of one family. */
+/** The desired rules of one family: all of them stand in nat. */
 export function buildRuleset(intent: Intent, family: Family): Ruleset {
-  return { family, chains: [inbound(intent, family), outbound(intent)] };
+  const nat = {
+    name: "nat",
+    chains: [inbound(intent, family), outbound(intent)],
+    placed: [
+      { hook: "PREROUTING", rule: inboundJump },
+      { hook: "OUTPUT", rule: outboundJump },
+    ],
+    // Linkerd's own tools use the same chains: where these go, so do their jumps.
+    aliases: linkerdJumps,
+  } as const;
+  return { family, tables: [nat], traffic };
 }
 
-/** The desired nat tables of all families of the intent. */
+/** The desired rules of all families of the intent. */
 export function buildRulesets(intent: Intent): Ruleset[] {
   return intent.families.map((family) => buildRuleset(intent, family));
 }
@@ -35,8 +41,6 @@ function inbound(intent: Intent, family: Family): OwnChain {
   const subnets = intent.excludeSubnets.filter((subnet) => subnet.family === family);
   return {
     name: inboundChain,
-    hook: "PREROUTING",
-    jump: inboundJump,
     rules: [
       // The proxy's admin and control ports, and what users exclude, reach their listener directly. Without: metrics
       // and tap are asked of the proxy as if they were the application's (linkerd2#13976).
@@ -71,8 +75,6 @@ function outbound(intent: Intent): OwnChain {
   const own = `-A ${outboundChain}`;
   return {
     name: outboundChain,
-    hook: "OUTPUT",
-    jump: outboundJump,
     rules: [
       // The proxy's own connections leave the pod. First of all: without, or behind the redirect, they come back to
       // the proxy for ever.

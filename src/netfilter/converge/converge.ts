@@ -1,21 +1,12 @@
 // Brings a netns to its rulesets and proves it: write, read back, compare; from whatever state, as often as it takes.
 // Serves ADD and repair. Edge: works through the client.
-import { CniError, errorCode } from "../../cni/error.ts";
-import { type BackendChoice, toolsFor } from "../../node/choice.ts";
+import { CniError } from "../../cni/error.ts";
 import { BatchError, type Job, type Outcome } from "../iptables/client.ts";
-import { readFailure } from "../iptables/failure.ts";
 import type { Presence } from "../iptables/presence.ts";
-import { planRemoval, type Transaction } from "../plan.ts";
-import { longestRestoreBytes, renderRestore } from "../restore.ts";
-import { parseTables, SaveSyntaxError, type Tables } from "../save.ts";
-import {
-  emptyTable,
-  type Family,
-  holdsAny,
-  type Ruleset,
-  type Table,
-  type TableName,
-} from "../table.ts";
+import { ownOf, type Tables } from "../own.ts";
+import { emptyTable, type Family, type OwnTable, type Ruleset, type Table } from "../table.ts";
+import { holdsAny, removalOf } from "../transaction.ts";
+import { jobFor } from "./job.ts";
 import {
   giveUp,
   type Left,
@@ -26,7 +17,16 @@ import {
   requireSpoken,
   type Session,
 } from "./left-out.ts";
-import { advance, begin, isDone, isFresh, isRefused, type Progress } from "./progress.ts";
+import {
+  advance,
+  begin,
+  isAllCreated,
+  isDone,
+  isRefused,
+  type Progress,
+  takeLoaded,
+} from "./progress.ts";
+import { readTables, shownIn } from "./readout.ts";
 import { gaveUp, rejected } from "./refusal.ts";
 
 /** Tries before giving up on a table that others keep changing. */
@@ -104,7 +104,7 @@ function resultOf({ all, presence }: Round, looked: readonly Outcome[]): Converg
   const families = (some: readonly Progress[]) => some.map(({ ruleset }) => ruleset.family);
   return {
     written: families(placed.filter(({ changed }) => changed)),
-    created: families(placed.filter(({ created }) => created)),
+    created: families(placed.filter(isAllCreated)),
     left: all.flatMap(({ ruleset: { family }, left }): Left[] => {
       if (left === undefined) return [];
       return [left instanceof CniError ? { family, error: left } : { family }];
@@ -119,7 +119,7 @@ async function tryOnce(round: Round, looks: readonly Job[]): Promise<Outcome[]> 
   const { session, all } = round;
   const open = all.filter((progress) => !isDone(progress));
   const jobs = open.map(({ ruleset, transaction }) => {
-    const job = restoreJob(session.choice, ruleset.family, transaction);
+    const job = jobFor(session.choice, ruleset, transaction);
     return mayBeAbsent(session, ruleset.family) ? { ...job, ifPossible: true as const } : job;
   });
   const outcomes = await runAll(session, open, [...jobs, ...looks]);
@@ -127,7 +127,7 @@ async function tryOnce(round: Round, looks: readonly Job[]): Promise<Outcome[]> 
   for (const [i, progress] of open.entries()) {
     const outcome = outcomes[i];
     if (outcome?.absent === true) progress.left = "absent";
-    else if (outcome !== undefined) advance(progress, outcome, readTable(outcome));
+    else if (outcome !== undefined) advance(progress, outcome);
   }
   for (const progress of open) {
     if (isRefused(progress)) progress.left = rejected(session.choice, progress);
@@ -150,8 +150,7 @@ async function runAll(
     const wasThere = !(error instanceof BatchError) || error.isPassing || restored.length > 0;
     for (const progress of open) {
       const isRestored = restored.some(({ family }) => family === progress.ruleset.family);
-      progress.created ||= isRestored && isFresh(progress.transaction);
-      progress.changed ||= isRestored;
+      if (isRestored) takeLoaded(progress, progress.transaction);
       // Loaded or not before it was ended.
       progress.doubtful ||= wasThere && !isRestored && progress.transaction.length > 0;
     }
@@ -159,64 +158,19 @@ async function runAll(
   }
 }
 
-/** The nat table that a job read, or why it could not be read. */
-export function readTable(outcome: Outcome): Table | Error {
-  return readTables(outcome).nat;
-}
-
-/** The tables that a job read, each or why it could not be read; and whether others are in nat's way (see save.Tables). */
-export type Readout = Readonly<Record<TableName, Table | Error>> & Pick<Tables, "isMixed">;
-
-/** All that a job read. */
-export function readTables(outcome: Outcome): Readout {
-  const undecoded = outcome.saveStatus === 0 ? null : undecodable.exec(outcome.stderr);
-  if (undecoded !== null) {
-    return same({ ...emptyTable, unverifiable: `${undecoded[0]}.` }, true);
-  }
-  if (outcome.saveStatus !== 0) {
-    return same(new Error(readFailure(outcome.saveStatus, outcome.stderr).said));
-  }
-  try {
-    return parseTables(outcome.saved);
-  } catch (error) {
-    if (error instanceof SaveSyntaxError) return same(error);
-    throw error;
-  }
-}
-
-function same(read: Table | Error, isMixed = false): Readout {
-  return { nat: read, raw: read, mangle: read, isMixed };
-}
-
-// Some rule of nft's own (`meta skuid 5`) ends iptables-save, which does not say where it stands: the tool works, and the
-// tables cannot be shown.
-const undecodable = /Parsing nftables rule failed|Cannot decode all rules provided by kernel/;
-
-/** A job that writes a transaction and reads the table back. */
-export function restoreJob(choice: BackendChoice, family: Family, transaction: Transaction): Job {
-  const restore = transaction.length === 0 ? "" : renderRestore(transaction);
-  if (Buffer.byteLength(restore) > longestRestoreBytes) {
-    throw new CniError(
-      errorCode.invalidConf,
-      `the ${family} rules are too long to load: ${Buffer.byteLength(restore)} bytes, at most ${longestRestoreBytes}`,
-      { details: "exclude ranges of ports instead of thousands of single ports" },
-    );
-  }
-  return { family, backend: choice.backend, tools: toolsFor(choice, family), restore };
-}
-
 // Exactly what was made is taken out again; where somebody changed it meanwhile the kernel refuses. True when all is known
 // to be as it was before.
 async function takeBack(session: Session, all: readonly Progress[]): Promise<boolean> {
   if (session.place === "scratch") return true;
-  const open = all.filter(({ created, doubtful }) => created || doubtful);
+  const open = all.filter(({ created, doubtful }) => created.size > 0 || doubtful);
   const jobs = open.map(({ ruleset, created }) => {
-    const removal = created ? planRemoval(namesOf(ruleset), asTable(ruleset)) : [];
-    return restoreJob(session.choice, ruleset.family, removal);
+    const made = ruleset.tables.filter(({ name }) => created.has(name));
+    const removal = removalOf(ownOf([{ ...ruleset, tables: made }]), asTables(made));
+    return jobFor(session.choice, ruleset, removal);
   });
-  const isRewritten = all.some(({ changed, created }) => changed && !created);
+  const isRewritten = all.some(({ isRewritten }) => isRewritten);
   if (jobs.length === 0) return !isRewritten;
-  for (const progress of all) progress.created = false;
+  for (const progress of all) progress.created = new Set();
   try {
     const timeoutMs = Math.max(session.remainingMs(), takeBackMs);
     const outcomes = await session.client(session.place, jobs, timeoutMs);
@@ -229,23 +183,28 @@ async function takeBack(session: Session, all: readonly Progress[]): Promise<boo
   }
 }
 
-// A removal that was loaded, or a table that holds nothing of ours.
+// A removal that was loaded, or tables that hold nothing of ours.
 function isWithout(ruleset: Ruleset, outcome: Outcome | undefined): boolean {
   if (outcome === undefined) return false;
   if (outcome.job.restore !== "" && outcome.restoreStatus === 0) return true;
-  const table = readTable(outcome);
-  if (table instanceof Error || table.unverifiable !== undefined) return false;
-  return !holdsAny(table, namesOf(ruleset));
+  const shown = shownIn(readTables(outcome), ruleset.tables);
+  if (shown instanceof Error || shown.unverifiable !== undefined) return false;
+  return !holdsAny(ownOf([ruleset]), shown.tables);
 }
 
-function namesOf({ chains }: Ruleset): string[] {
-  return chains.map(({ name }) => name);
+function asTables(made: readonly OwnTable[]): Tables {
+  const none: Tables = { raw: emptyTable, mangle: emptyTable, nat: emptyTable };
+  return { ...none, ...Object.fromEntries(made.map((own) => [own.name, asTable(own)])) };
 }
 
-function asTable(ruleset: Ruleset): Table {
-  const own = ruleset.chains.map(({ name, rules }) => [name, rules] as const);
-  const hooks = ruleset.chains.map(({ hook, jump }) => [hook, [jump]] as const);
-  return { chains: new Map([...own, ...hooks]) };
+function asTable({ chains, placed }: OwnTable): Table {
+  const hooks = [...new Set(placed.map(({ hook }) => hook))];
+  const builtin = hooks.map((hook) => {
+    return [hook, placed.filter((one) => one.hook === hook).map(({ rule }) => rule)] as const;
+  });
+  return {
+    chains: new Map([...chains.map(({ name, rules }) => [name, rules] as const), ...builtin]),
+  };
 }
 
 // Grows with the tries; random, so that two who are in each other's way do not meet again.

@@ -1,12 +1,21 @@
 // One family on its way to its ruleset: what came of a try, and what to try next. Does nothing itself.
 import type { CniError } from "../../cni/error.ts";
-import { ownChains } from "../../mesh/linkerd/names.ts";
 import { printable } from "../../text/printable.ts";
 import type { Outcome } from "../iptables/client.ts";
 import { failedChain, readFailure, type ToolFailure } from "../iptables/failure.ts";
-import { fitting, jumpsInto, oddJumps, plan, planFresh, type Transaction } from "../plan.ts";
-import { longestRestoreBytes, renderRestore } from "../restore.ts";
-import { holdsAny, type Ruleset, type Table } from "../table.ts";
+import { ownOf, type Tables } from "../own.ts";
+import { jumpsInto, oddJumps } from "../plan.ts";
+import { loadable, renderRestore } from "../restore.ts";
+import type { Ruleset, TableName } from "../table.ts";
+import {
+  freshTransaction,
+  holdsAny,
+  isFresh,
+  type Transaction,
+  transactionTo,
+} from "../transaction.ts";
+import { committedIn, isOutdated, outdatedAdvice } from "./outdated.ts";
+import { readTables, type Shown, shownIn } from "./readout.ts";
 
 /** So many times the same, with nobody else at the table: no further try will do. */
 const sameMax = 3;
@@ -14,18 +23,22 @@ const sameMax = 3;
 /** One family on its way to its ruleset. */
 export type Progress = {
   readonly ruleset: Ruleset;
-  /** What is left to do; empty once the table has been read back and is right. */
+  /** What is left to do; empty once the tables have been read back and are right, or are to be looked at first. */
   transaction: Transaction;
   failure: Failure | undefined;
-  /** How often in a row the same text met the same refusal, and left the table as it was. */
+  /** How often in a row the same text met the same refusal, and left the tables as they were. */
   same: number;
   /** The transaction was planned from what we saw. */
   looked: boolean;
-  /** Somebody else changed the table while we were at it. */
+  /** And nothing of ours was there. */
+  fromNothing: boolean;
+  /** Somebody else changed the tables while we were at it. */
   disturbed: boolean;
-  /** The own chains were made by us, just now, where there were none. */
-  created: boolean;
+  /** The tables whose own chains and rules were made by us, just now, where there were none. */
+  created: Set<TableName>;
   changed: boolean;
+  /** Something of ours that was there before was written over. */
+  isRewritten: boolean;
   /** Whether a text of ours was loaded is not known: its tool was ended, by the deadline or by somebody. */
   doubtful: boolean;
   unmasked: boolean;
@@ -39,104 +52,117 @@ export type Failure = ToolFailure & {
   readonly isUnverifiable?: true;
 };
 
-/** Before the first try, which does not look: on a fresh netns that is all it takes, and elsewhere (-N) nothing happens. */
+/**
+ * Before the first try, which does not look where the text itself refuses to meet anything of ours (-N): on a fresh netns that
+ * is all it takes. Rules that stand in builtin chains of a table without chains of ours could be doubled: there, it looks.
+ */
 export function begin(ruleset: Ruleset): Progress {
+  const fresh = freshTransaction(ruleset);
+  const isSafe = isFresh(fresh) && ruleset.tables.every(({ stale }) => stale === undefined);
   return {
     ruleset,
-    transaction: planFresh(ruleset),
+    transaction: isSafe ? fresh : [],
     failure: undefined,
     same: 0,
     looked: false,
+    fromNothing: isSafe,
     disturbed: false,
-    created: false,
+    created: new Set(),
     changed: false,
+    isRewritten: false,
     doubtful: false,
     unmasked: false,
     left: undefined,
   };
 }
 
-/** Takes in what came of a try, with the table as it was read after it. */
-export function advance(progress: Progress, outcome: Outcome, table: Table | Error): void {
-  const { transaction, failure: before, looked } = progress;
+/** Takes in what came of a try, with the tables as they were read after it. */
+export function advance(progress: Progress, outcome: Outcome): void {
+  const { ruleset, transaction, failure: before, looked } = progress;
+  const shown = shownIn(readTables(outcome), ruleset.tables);
   const fresh = isFresh(transaction);
   progress.unmasked ||= outcome.unmasked === true;
-  if (outcome.restoreStatus === 0) {
-    progress.changed = true;
-    progress.created ||= fresh;
-  }
-  if (!(table instanceof Error)) {
-    progress.transaction = planFor(progress.ruleset, table);
-    progress.looked = true;
+  takeLoaded(progress, committedIn(transaction, outcome));
+  if (!(shown instanceof Error)) {
+    planFrom(progress, shown.tables);
   } else if (outcome.restoreStatus === 0 || fresh) {
     // Loaded, or met something of ours, but not seen: the next try only looks.
     progress.transaction = [];
   }
-  progress.failure = failureOf(outcome, table, fresh) ?? obstacleTo(progress, outcome, table);
+  const result = { outcome, shown, fresh };
+  progress.failure = failureOf(ruleset, result) ?? obstacleTo(progress, result);
   if (progress.failure === undefined) {
     // Loaded, and not there when we looked.
-    progress.disturbed ||= outcome.restoreStatus === 0 && progress.transaction.length > 0;
+    progress.disturbed ||=
+      transaction.length > 0 && outcome.restoreStatus === 0 && progress.transaction.length > 0;
     progress.same = 0;
     return;
   }
   const unchanged = renderRestore(transaction) === renderRestore(progress.transaction);
-  progress.disturbed ||= (looked && !unchanged) || isOutdated(outcome);
+  progress.disturbed ||= (looked && !unchanged) || isOutdated(ruleset, outcome);
   progress.same = progress.failure.said === before?.said && unchanged ? progress.same + 1 : 1;
 }
 
-// Where nothing of ours is, the text that refuses to meet anything of ours: what it makes is known to be of our making.
-function planFor(ruleset: Ruleset, table: Table): Transaction {
-  const names = ruleset.chains.map(({ name }) => name);
-  if (!holdsAny(table, names)) return planFresh(ruleset);
-  return fitting(plan(ruleset, table), longestRestoreBytes);
+/** Takes in which commits were loaded. */
+export function takeLoaded(progress: Progress, loaded: Transaction): void {
+  for (const { table } of loaded) {
+    progress.changed = true;
+    if (progress.fromNothing) progress.created.add(table);
+    progress.isRewritten ||= !progress.created.has(table);
+  }
 }
 
-/** The text that refuses to meet anything of ours. */
-export function isFresh(transaction: Transaction): boolean {
-  return transaction[0]?.do === "create-chain";
+/** True when nothing of ours was there before, in any table. */
+export function isAllCreated({ ruleset, created, changed }: Progress): boolean {
+  return changed && ruleset.tables.every(({ name }) => created.has(name));
 }
+
+// Where nothing of ours is, the text that refuses to meet anything of ours: what it makes is known to be of our making.
+function planFrom(progress: Progress, tables: Tables): void {
+  const { ruleset } = progress;
+  progress.looked = true;
+  progress.fromNothing = !holdsAny(ownOf([ruleset]), tables);
+  progress.transaction = progress.fromNothing
+    ? freshTransaction(ruleset)
+    : loadable(transactionTo(ruleset, tables));
+}
+
+/** What came of a try. */
+type Result = {
+  readonly outcome: Outcome;
+  readonly shown: Shown | Error;
+  readonly fresh: boolean;
+};
 
 // A refusal of the first text because our chains are there already is what that text is for.
-function failureOf(outcome: Outcome, table: Table | Error, fresh: boolean): Failure | undefined {
+function failureOf(ruleset: Ruleset, { outcome, shown, fresh }: Result): Failure | undefined {
   const { restoreStatus, saveStatus, stderr } = outcome;
   const { restore, save } = outcome.job.tools;
-  const where = { program: restoreStatus === 0 ? save : restore, chain: failedChain(stderr) };
-  if (!(table instanceof Error) && table.unverifiable !== undefined) {
-    const said = table.unverifiable;
-    const advice = said.startsWith("its text ") ? hiddenAdvice : nativeAdvice;
-    const hidden = { kind: "unsupported", said, advice } as const;
-    return { ...hidden, program: restore, chain: "", isUnverifiable: true };
+  const own = ownOf([ruleset]);
+  const chain = failedChain(
+    stderr,
+    own.flatMap(({ chains }) => chains),
+  );
+  const where = { program: restoreStatus === 0 ? save : restore, chain };
+  if (!(shown instanceof Error) && shown.unverifiable !== undefined) {
+    return unverifiable(shown.unverifiable, restore);
   }
   if (saveStatus !== 0) return { ...readFailure(restoreStatus || saveStatus, stderr), ...where };
-  if (table instanceof Error) {
-    return { kind: "unknown", said: table.message, advice: "", program: save, chain: "" };
+  if (shown instanceof Error) {
+    return { kind: "unknown", said: shown.message, advice: "", program: save, chain: "" };
   }
   if (restoreStatus === 0) return undefined;
-  if (fresh && holdsAny(table, ownNames(outcome.job.restore))) return undefined;
+  if (fresh && holdsAny(own, shown.tables)) return undefined;
   const failure = { ...readFailure(restoreStatus, stderr, outcome.job.restore), ...where };
-  return isOutdated(outcome) ? { ...failure, kind: "transient", advice: outdatedAdvice } : failure;
+  return isOutdated(ruleset, outcome)
+    ? { ...failure, kind: "transient", advice: outdatedAdvice }
+    : failure;
 }
 
-// The text names what is no longer there, or makes what is there by now: somebody was at the table after our look.
-// legacy gives only the line; what the kernel has against a rule it blames on COMMIT.
-function isOutdated({ job, restoreStatus, stderr }: Outcome): boolean {
-  if (restoreStatus === 0) return false;
-  const line = Number(failedLine.exec(stderr)?.[1] ?? Infinity);
-  const commit = job.restore.split("\n").indexOf("COMMIT") + 1;
-  return line < commit || outdated.test(stderr);
+function unverifiable(said: string, program: string): Failure {
+  const advice = said.startsWith("its text ") ? hiddenAdvice : nativeAdvice;
+  return { kind: "unsupported", said, advice, program, chain: "", isUnverifiable: true };
 }
-
-const failedLine =
-  /^\S*tables-restore: line (\d+) failed(?:: No chain\/target\/match by that name\.)?$/m;
-
-const outdated = new RegExp(
-  [
-    "failed: (?:Chain already exists|Bad rule)",
-    ...ownChains.map((name) => `Couldn't load target .${name}'|Chain '${name}' does not exist`),
-  ].join("|"),
-);
-
-const outdatedAdvice = "another program is changing the rules; try again";
 
 const nativeAdvice =
   "rules written by nft itself stand in the nat table, so iptables cannot show it; remove them or use another table";
@@ -147,34 +173,35 @@ const hiddenAdvice =
 // Jumps into our chains that stand in the way of the ruleset, though nothing was refused.
 function obstacleTo(
   { ruleset, transaction }: Progress,
-  { job }: Outcome,
-  table: Table | Error,
+  { outcome, shown }: Result,
 ): Failure | undefined {
-  if (table instanceof Error) return undefined;
-  const names = ruleset.chains.map(({ name }) => name);
-  const where = { program: job.tools.restore, chain: "" };
-  const [odd] = transaction.length > 0 ? [] : names.flatMap((name) => oddJumps(name, table));
+  if (shown instanceof Error) return undefined;
+  const { tables } = shown;
+  const own = ownOf([ruleset]);
+  const each = own.flatMap(({ name, chains }) => chains.map((chain) => ({ name, chain })));
+  const where = { program: outcome.job.tools.restore, chain: "" };
+  const odds = each.flatMap(({ name, chain }) => oddJumps(chain, tables[name], name));
+  const [odd] = transaction.length > 0 ? [] : odds;
   if (odd !== undefined) {
     const said = `a rule of someone else's leads into our chain: ${printable(odd)}`;
     const advice = "it has words that we do not write; remove it by hand";
     return { kind: "unsupported", said, advice, ...where, isUnverifiable: true };
   }
-  if (!holdsAny(table, names) || plan(ruleset, table).length === transaction.length) {
-    return undefined;
-  }
-  const count = names.flatMap((name) => jumpsInto(name, table)).length;
+  const isWhole = stepsIn(transactionTo(ruleset, tables)) === stepsIn(transaction);
+  if (!holdsAny(own, tables) || isWhole) return undefined;
+  const count = each.flatMap(({ name, chain }) => jumpsInto(chain, tables[name], name)).length;
   const said = `${count} rules lead into our chains, more than can be taken out at once`;
   const advice = "another program keeps adding them; remove them by hand";
   return { kind: "transient", said, advice, ...where };
 }
 
-function ownNames(restore: string): string[] {
-  return [...restore.matchAll(/^-N (\S+)$/gm)].map(([, name]) => name ?? "");
+function stepsIn(transaction: Transaction): number {
+  return transaction.reduce((count, { steps }) => count + steps.length, 0);
 }
 
-/** Read back, and right; or left out. */
-export function isDone({ transaction, failure, left }: Progress): boolean {
-  return left !== undefined || (transaction.length === 0 && failure === undefined);
+/** Read back, and right; or left out. Where nothing was read yet, nothing is right. */
+export function isDone({ transaction, failure, left, looked }: Progress): boolean {
+  return left !== undefined || (looked && transaction.length === 0 && failure === undefined);
 }
 
 /** No further try will do. */

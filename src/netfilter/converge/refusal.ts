@@ -50,5 +50,6 @@ function placeOf(choice: BackendChoice, { ruleset, failure }: Progress): string 
   const { family } = ruleset;
   const { program, chain } = failure ?? { program: toolsFor(choice, family).restore, chain: "" };
   const inChain = chain === "" ? "" : `, chain ${chain}`;
-  return `${program} (${choice.backend}, ${family}, table nat${inChain})`;
+  const tables = ruleset.tables.map(({ name }) => `table ${name}`).join(", ");
+  return `${program} (${choice.backend}, ${family}, ${tables}${inChain})`;
 }

@@ -1,11 +1,11 @@
 // Takes own chains out of a table that cannot be shown, or whose text cannot be trusted. Each load either works or changes
 // nothing, and the kernel lets go of a chain only when nothing leads into it: so its answer is the proof that the text is
 // not. Edge: works through the client.
-
-import { fitting, planRemoval, type Step, type Transaction } from "../plan.ts";
-import { longestRestoreBytes } from "../restore.ts";
-import type { Family, Own, Table } from "../table.ts";
-import { restoreJob } from "./converge.ts";
+import { actingIn } from "../own.ts";
+import { planRemoval, type Step } from "../plan.ts";
+import { loadable } from "../restore.ts";
+import type { Family, OwnNames, Table } from "../table.ts";
+import { jobFor } from "./job.ts";
 import type { Session } from "./left-out.ts";
 
 /** A family's table, as far as it was shown. */
@@ -17,36 +17,42 @@ export type Kept = { readonly chain: string; readonly isEmpty: boolean };
 /** So many equal jumps are taken out: nobody has more but on purpose. */
 const jumpsMax = 8;
 
-/** Empties the chains, and removes what the kernel lets go of. */
+/** Empties the chains of one table, takes our rules out of the kernel's own, and removes what the kernel lets go of. */
 export async function removeBlindly(
   session: Session,
   { family, table }: Unseen,
-  { chains, jumps }: Own,
+  own: OwnNames,
 ): Promise<Kept[]> {
-  if (await isFreeOf(session, family, chains)) return [];
-  const load: Load = (transaction) => loads(session, family, transaction);
+  const { name, chains, placed } = own;
+  const load: Load = (steps) => loads(session, { family, name }, steps);
+  await deleteAll(load, actingIn(own));
+  if (await isFreeOf(session, family, own)) return [];
   // As if what was shown were true: it mostly is, ahead of the line that is wrong.
-  const shown = fitting(planRemoval(chains, table), longestRestoreBytes);
+  const shown = stepsThatFit(planRemoval(own, table), own);
   const gone = (await load(shown)) ? shown.flatMap(deletedBy) : [];
   // Something that is not shown leads into a chain: what is shown is taken out at least.
   if (gone.length === 0) await load(shown.filter((step) => step.do !== "delete-chain"));
   const kept: Kept[] = [];
-  for (const chain of chains.filter((name) => !gone.includes(name))) {
+  for (const chain of chains.filter((one) => !gone.includes(one))) {
     // Makes it where it is not, which the last step takes back.
     const isEmpty = await load([{ do: "reset-chain", chain }]);
     await deleteAll(
       load,
-      jumps.filter((jump) => jump.endsWith(` -j ${chain}`)),
+      placed.filter((jump) => jump.endsWith(` -j ${chain}`)),
     );
     if (!(isEmpty && (await load([{ do: "delete-chain", chain }])))) kept.push({ chain, isEmpty });
   }
   return kept;
 }
 
-type Load = (transaction: Transaction) => Promise<boolean>;
+function stepsThatFit(steps: readonly Step[], { name }: OwnNames): Step[] {
+  return loadable([{ table: name, steps }]).flatMap((commit) => commit.steps);
+}
 
-async function deleteAll(load: Load, jumps: readonly string[]): Promise<void> {
-  for (const rule of jumps) {
+type Load = (steps: readonly Step[]) => Promise<boolean>;
+
+async function deleteAll(load: Load, rules: readonly string[]): Promise<void> {
+  for (const rule of rules) {
     for (let count = 0; count < jumpsMax && (await load([{ do: "delete", rule }])); ) count += 1;
   }
 }
@@ -58,24 +64,27 @@ async function deleteAll(load: Load, jumps: readonly string[]): Promise<void> {
 export async function isFreeOf(
   session: Session,
   family: Family,
-  chains: readonly string[],
+  { name, chains }: Pick<OwnNames, "name" | "chains">,
 ): Promise<boolean> {
+  if (chains.length === 0) return true;
   const made = chains.map((chain): Step => ({ do: "create-chain", chain }));
   const taken = chains.map((chain): Step => ({ do: "delete-chain", chain }));
-  return await loads(session, family, [...made, ...taken]);
+  return await loads(session, { family, name }, [...made, ...taken]);
 }
 
 function deletedBy(step: Step): string[] {
   return step.do === "delete-chain" ? [step.chain] : [];
 }
 
+type Spot = Pick<Unseen, "family"> & Pick<OwnNames, "name">;
+
 async function loads(
   { client, place, choice, remainingMs }: Session,
-  family: Family,
-  transaction: Transaction,
+  { family, name }: Spot,
+  steps: readonly Step[],
 ): Promise<boolean> {
-  if (transaction.length === 0) return false;
-  const job = restoreJob(choice, family, transaction);
+  if (steps.length === 0) return false;
+  const job = jobFor(choice, { family, tables: [{ name }] }, [{ table: name, steps }]);
   const outcomes = await client(place, [job], remainingMs());
   return outcomes.every(({ restoreStatus }) => restoreStatus === 0);
 }

@@ -4,12 +4,15 @@ import { CniError, errorCode } from "../../cni/error.ts";
 import { printable } from "../../text/printable.ts";
 import type { Outcome } from "../iptables/client.ts";
 import { readFailure } from "../iptables/failure.ts";
-import { fitting, holdersOf, planRemoval, type Transaction } from "../plan.ts";
-import { longestRestoreBytes } from "../restore.ts";
-import type { Family, Own, Table } from "../table.ts";
-import { readTable, restoreJob } from "./converge.ts";
+import type { Own } from "../own.ts";
+import { holdersOf } from "../plan.ts";
+import { loadable } from "../restore.ts";
+import type { Family } from "../table.ts";
+import { removalOf, type Transaction } from "../transaction.ts";
+import { jobFor } from "./job.ts";
 import type { Session } from "./left-out.ts";
-import { removeBlindly } from "./remove-blindly.ts";
+import { readTables, type Shown, shownIn } from "./readout.ts";
+import { type Kept, removeBlindly } from "./remove-blindly.ts";
 
 /** Tries before giving up on a table that others keep changing. */
 const triesMax = 4;
@@ -24,13 +27,14 @@ export type Removal = {
   readonly husks: readonly string[];
 };
 
-/** A family's table as it was read. */
-export type Seen = { readonly family: Family; readonly table: Table };
+/** A family's tables as they were read. */
+export type Seen = { readonly family: Family; readonly shown: Shown };
 
 /** One family on its way to nothing of ours. */
 type Removing = {
   readonly family: Family;
-  table: Table;
+  readonly own: Own;
+  shown: Shown;
   transaction: Transaction;
   written: boolean;
 };
@@ -45,11 +49,11 @@ export async function removeOwn(
   own: Own,
 ): Promise<Removal> {
   const { client, place, choice, remainingMs } = session;
-  const looks = wanted.map((family) => restoreJob(choice, family, []));
+  const looks = wanted.map((family) => jobFor(choice, { family, tables: own }));
   const outcomes = await client(place, looks, remainingMs());
   const seen = outcomes.map((outcome) => ({
     family: outcome.job.family,
-    table: tableIn(outcome),
+    shown: shownBy(outcome, own),
   }));
   return await removeSeen(session, seen, own);
 }
@@ -64,19 +68,18 @@ export async function removeSeen(
   seen: readonly Seen[],
   own: Own,
 ): Promise<Removal> {
-  const { chains } = own;
-  const all = seen.map(({ family, table }): Removing => {
-    return { family, table, transaction: planFor(table, chains), written: false };
+  const all = seen.map(({ family, shown }): Removing => {
+    return { family, own, shown, transaction: planFor(shown, own), written: false };
   });
   for (let tries = 0; all.some(isOpen); ) {
-    const failed = await removeOnce(session, all.filter(isOpen), chains);
+    const failed = await removeOnce(session, all.filter(isOpen));
     if (failed === undefined) continue;
     tries += 1;
     if (tries === triesMax) throw notRemoved(failed, failed.restoreStatus);
     await session.sleep(Math.random() * 100);
   }
   const rests: Rest[] = [];
-  for (const removing of all) rests.push(await restOf(session, removing, own));
+  for (const removing of all) rests.push(await restOf(session, removing));
   return {
     written: all.filter(({ written }) => written).map(({ family }) => family),
     left: rests.flatMap(({ left }) => left),
@@ -84,9 +87,8 @@ export async function removeSeen(
   };
 }
 
-function planFor(table: Table, chains: readonly string[]): Transaction {
-  if (table.unverifiable !== undefined) return [];
-  return fitting(planRemoval(chains, table), longestRestoreBytes);
+function planFor({ tables, unverifiable }: Shown, own: Own): Transaction {
+  return unverifiable === undefined ? loadable(removalOf(own, tables)) : [];
 }
 
 function isOpen({ transaction }: Removing): boolean {
@@ -97,65 +99,80 @@ function isOpen({ transaction }: Removing): boolean {
 async function removeOnce(
   session: Session,
   open: readonly Removing[],
-  chains: readonly string[],
 ): Promise<Outcome | undefined> {
   const { client, place, choice, remainingMs } = session;
-  const jobs = open.map(({ family, transaction }) => restoreJob(choice, family, transaction));
+  const jobs = open.map(({ family, own, transaction }) => {
+    return jobFor(choice, { family, tables: own }, transaction);
+  });
   const outcomes = await client(place, jobs, remainingMs());
   let failed: Outcome | undefined;
   for (const [i, removing] of open.entries()) {
     const outcome = outcomes[i];
     if (outcome === undefined) continue;
-    const before = removing.table;
-    removing.table = tableIn(outcome);
-    removing.transaction = planFor(removing.table, chains);
+    const { shown: before, own } = removing;
+    removing.shown = shownBy(outcome, own);
+    removing.transaction = planFor(removing.shown, own);
     removing.written ||= outcome.restoreStatus === 0;
     // Loaded, and as much to do as before: somebody puts it back.
-    const isFruitless = isOpen(removing) && sizeOf(removing.table) >= sizeOf(before);
+    const isFruitless = isOpen(removing) && sizeOf(removing.shown, own) >= sizeOf(before, own);
     if (outcome.restoreStatus !== 0 || isFruitless) failed = outcome;
   }
   return failed;
 }
 
-function sizeOf({ chains }: Table): number {
-  return [...chains.values()].reduce((sum, rules) => sum + 1 + rules.length, 0);
+function sizeOf({ tables }: Shown, own: Own): number {
+  const lengths = own.flatMap(({ name }) => [...tables[name].chains.values()].map(lengthOf));
+  return lengths.reduce((sum, length) => sum + 1 + length, 0);
+}
+
+function lengthOf({ length }: readonly unknown[]): number {
+  return length;
 }
 
 type Rest = Pick<Removal, "left" | "husks">;
 
-async function restOf(session: Session, removing: Removing, own: Own): Promise<Rest> {
-  const { family, table } = removing;
-  if (table.unverifiable === undefined) return { left: [], husks: husksIn(removing, own.chains) };
-  const kept = await removeBlindly(session, { family, table }, own);
-  removing.written ||= kept.length < own.chains.length;
-  const why = `the ${family} nat table cannot be verified: ${printable(table.unverifiable)}`;
-  const left = kept.map(({ chain, isEmpty }) => {
-    return isEmpty ? `${chain} is left, empty, and ${why}` : `${chain} may be there, and ${why}`;
-  });
+async function restOf(session: Session, removing: Removing): Promise<Rest> {
+  const { family, own, shown } = removing;
+  if (shown.unverifiable === undefined) return { left: [], husks: husksIn(removing) };
+  const left: string[] = [];
+  for (const names of own) {
+    const table = shown.tables[names.name];
+    const kept = await removeBlindly(session, { family, table }, names);
+    removing.written ||= kept.length < names.chains.length;
+    const why = `the ${family} ${names.name} table cannot be verified: ${printable(shown.unverifiable)}`;
+    left.push(...kept.map((one) => `${sentenceOf(one)}, and ${why}`));
+  }
   return { left, husks: [] };
 }
 
-function husksIn({ family, table }: Removing, chains: readonly string[]): string[] {
-  return chains
-    .filter((chain) => table.chains.has(chain))
-    .flatMap((chain) =>
-      holdersOf(chain, table, chains).map(
-        (rule) => `${chain} (${family}) is left, empty: ${printable(rule)} leads into it`,
-      ),
-    );
+function sentenceOf({ chain, isEmpty }: Kept): string {
+  return isEmpty ? `${chain} is left, empty` : `${chain} may be there`;
 }
 
-function tableIn(outcome: Outcome): Table {
-  const table = readTable(outcome);
-  if (table instanceof Error) throw notRemoved(outcome, outcome.saveStatus);
-  return table;
+function husksIn({ family, own, shown }: Removing): string[] {
+  return own.flatMap((names) => {
+    const table = shown.tables[names.name];
+    return names.chains
+      .filter((chain) => table.chains.has(chain))
+      .flatMap((chain) =>
+        holdersOf(chain, table, names).map(
+          (rule) => `${chain} (${family}) is left, empty: ${printable(rule)} leads into it`,
+        ),
+      );
+  });
+}
+
+function shownBy(outcome: Outcome, own: Own): Shown {
+  const shown = shownIn(readTables(outcome), own);
+  if (shown instanceof Error) throw notRemoved(outcome, outcome.saveStatus);
+  return shown;
 }
 
 function notRemoved({ job, stderr }: Outcome, status: number): CniError {
   const { said, advice } = readFailure(status, stderr);
   return new CniError(
     errorCode.tryAgainLater,
-    `our rules could not be taken out by ${job.tools.restore} (${job.backend}, ${job.family}, table nat): ${said}`,
+    `our rules could not be taken out by ${job.tools.restore} (${job.backend}, ${job.family}, table ${job.table ?? "nat"}): ${said}`,
     { details: advice || "see the tool's message" },
   );
 }

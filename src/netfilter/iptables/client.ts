@@ -7,7 +7,7 @@ import type { Netns } from "../../netns/path.ts";
 import type { Capability } from "../../netns/rights.ts";
 import { readStartFailure } from "../../netns/start-failure.ts";
 import type { Tools } from "../../node/toolbox.ts";
-import type { Backend, Family } from "../table.ts";
+import type { Backend, Family, TableName } from "../table.ts";
 import { batchProblem, isPassing, outcomesIn, restoredIn } from "./answer.ts";
 import { lackedWords } from "./failure.ts";
 import { type Presence, parsePresence } from "./presence.ts";
@@ -21,7 +21,7 @@ export type Job = {
   /** The text for iptables-restore; "" to read only. */
   readonly restore: string;
   /** The table that nft's save shows; nat where none is named. Legacy's always shows all that there are. */
-  readonly table?: "mangle" | "all";
+  readonly table?: TableName | "all";
   /** What nft is to list besides, once all is done; with one job of a batch. */
   readonly native?: NativeLook;
   /** Only where IPv6 is possible (see presence.ts), in a batch that looks at it; elsewhere nothing is done. */

@@ -1,6 +1,6 @@
 // Reads what a tool said when it failed: may it be tried again, and what should a person do? Pure.
 // Texts are those of iptables 1.4 to 1.8, both backends, under LC_ALL=C.
-import { ownChains } from "../../mesh/linkerd/names.ts";
+import { builtinChains } from "../table.ts";
 
 export type FailureKind =
   /** Somebody else was at the table; the next try may do. */
@@ -147,12 +147,11 @@ function refusedLine(words: string, restore: string): string {
   return restore.split("\n")[Number(line) - 1] ?? "";
 }
 
-const namedChains = ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING", ...ownChains];
-
-/** The chain that the tool names in its message; "" where it names none, or one of somebody else's. */
-export function failedChain(stderr: string): string {
+/** The chain that the tool names in its message; "" where it names none of these, nor one of the kernel's own. */
+export function failedChain(stderr: string, own: readonly string[]): string {
   const chain = /\b[Cc]hain '?([A-Z][A-Z_]{0,30})\b/.exec(stderr)?.[1] ?? "";
-  return namedChains.includes(chain) ? chain : "";
+  const isKnown = own.includes(chain) || builtinChains.mangle.some((name) => name === chain);
+  return isKnown ? chain : "";
 }
 
 // Warnings come first and are not why it failed; nor do modprobe's complaint, or the line that nft puts ahead of the

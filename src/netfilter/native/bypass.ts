@@ -5,8 +5,8 @@
 //   any other type, at conntrack's (-200) or before    notrack: what conntrack does not know never comes to nat
 //   prerouting, at any priority                        tproxy: the packet goes to a socket of its choice
 
-import type { Family, OwnChain } from "../table.ts";
-import { couldMatch } from "./match.ts";
+import type { Family } from "../table.ts";
+import { couldMatch, type Flow } from "./match.ts";
 import {
   field,
   keyOf,
@@ -37,10 +37,10 @@ export function suspects(view: NativeView, family: Family, shown: ReadonlySet<st
 /** Those of the suspects that take traffic away; chains of a table that is switched off take nothing. */
 export function takersAmong(
   view: NativeView,
-  family: Family,
+  flow: Flow,
   chains: readonly Suspect[],
 ): NativeTaker[] {
-  const leads = leadsOf(view, family);
+  const leads = leadsOf(view, flow);
   return chains
     .filter(({ table }) => !view.dormant.includes(table))
     .flatMap((chain) => {
@@ -51,7 +51,7 @@ export function takersAmong(
 }
 
 /** The builtin chain of the same hook, if a jump of ours stands in it. */
-export function hookOf({ base }: NativeChain): OwnChain["hook"] | undefined {
+export function hookOf({ base }: NativeChain): "PREROUTING" | "OUTPUT" | undefined {
   if (base?.hook === "prerouting") return "PREROUTING";
   return base?.hook === "output" ? "OUTPUT" : undefined;
 }
@@ -114,9 +114,9 @@ type Leads = {
   readonly chains: ReadonlyMap<string, readonly string[]>;
 };
 
-function leadsOf(view: NativeView, family: Family): Leads {
+function leadsOf(view: NativeView, flow: Flow): Leads {
   const statements = new Map<string, Statement[]>();
-  for (const rule of view.rules.filter((each) => couldMatch(each.statements, family))) {
+  for (const rule of view.rules.filter((each) => couldMatch(each.statements, flow))) {
     const key = keyOf(rule.table, rule.chain);
     const before = statements.get(key);
     if (before === undefined) statements.set(key, [...rule.statements]);

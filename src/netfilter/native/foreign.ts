@@ -1,8 +1,7 @@
 // Finds rules of nft's own in the tables of iptables, as nft shows them. Pure. iptables-save shows no table that holds some
 // kinds of them, and of other kinds only a part.
 
-import type { Family } from "../table.ts";
-import { couldMatch } from "./match.ts";
+import { couldMatch, type Flow } from "./match.ts";
 import { field, type NativeView, type Statement, textField } from "./view.ts";
 
 /** Chains of one of iptables' tables, besides the builtin ones, with rules that are probably not iptables' own. */
@@ -44,10 +43,10 @@ function isHeader(left: unknown): boolean {
  * Chains of one of iptables' tables with rules that save shows without what they look up: iptables makes no rule with a
  * set or a map. Those that only packets leaving by other hooks come to do not count, nor rules that none of ours can match.
  */
-export function partlyShown(view: NativeView, table: string, family: Family): string[] {
+export function partlyShown(view: NativeView, table: string, flow: Flow): string[] {
   const rules = view.rules.filter((rule) => rule.table === table && !others.has(rule.chain));
   const cut = rules.filter(({ statements }) => {
-    return statements.some(isCut) && couldMatch(statements, family);
+    return statements.some(isCut) && couldMatch(statements, flow);
   });
   return [...new Set(cut.map(({ chain }) => chain))];
 }

@@ -1,23 +1,26 @@
-// Reads the matches of a rule as nft prints it in JSON: can it match TCP that our chains redirect? Pure.
+// Reads the matches of a rule as nft prints it in JSON: can it match the traffic that our rules wait for? Pure.
 
-import type { Family } from "../table.ts";
+import { type Family, protocolOf, type Traffic } from "../table.ts";
 import { field, type Statement, textField } from "./view.ts";
 
+/** Packets of one family. */
+export type Flow = { readonly family: Family; readonly traffic: Traffic };
+
 /**
- * False for a rule that matches only what our chains let pass anyway (other protocols, loopback), or only packets of the
+ * False for a rule that matches only what our rules let pass anyway (other protocols, loopback), or only packets of the
  * other family. What is not understood is held to match.
  */
-export function couldMatch(statements: readonly Statement[], family: Family): boolean {
-  return !statements.some(({ word, value }) => word === "match" && excludes(value, family));
+export function couldMatch(statements: readonly Statement[], flow: Flow): boolean {
+  return !statements.some(({ word, value }) => word === "match" && excludes(value, flow));
 }
 
-function excludes(match: unknown, family: Family): boolean {
+function excludes(match: unknown, flow: Flow): boolean {
   const [op, left, right] = ["op", "left", "right"].map((key) => field(match, key));
   // Of several values it is enough that the packet is none of them: only a single one is looked at.
-  if (op === "!=") return isProtocol(left) && isTcp(right);
+  if (op === "!=") return isProtocol(left) && isAllOf(right, flow);
   if (op !== "==") return false;
   const values = allOf(right);
-  const tests = [byMeta(field(left, "meta"), family), byPayload(field(left, "payload"), family)];
+  const tests = [byMeta(field(left, "meta"), flow), byPayload(field(left, "payload"), flow)];
   return values.length > 0 && tests.some((excluded) => values.every(excluded));
 }
 
@@ -26,16 +29,17 @@ type Excluded = (value: unknown) => boolean;
 const nothing: Excluded = () => false;
 const everything: Excluded = () => true;
 
-/** What `meta KEY` of a packet cannot be when it is redirected. */
-function byMeta(meta: unknown, family: Family): Excluded {
+/** What `meta KEY` of a packet of ours cannot be. */
+function byMeta(meta: unknown, flow: Flow): Excluded {
+  const { family, traffic } = flow;
   switch (textField(meta, "key")) {
     case "l4proto":
-      return (value) => isWord(value) && !isTcp(value);
+      return (value) => isWord(value) && !isOneOf(value, flow);
     case "iif":
     case "iifname":
     case "oif":
     case "oifname":
-      return (value) => value === "lo";
+      return (value) => value === "lo" && !traffic.loopback;
     case "nfproto":
       return (value) => value === otherThan(family);
     case "protocol":
@@ -45,17 +49,18 @@ function byMeta(meta: unknown, family: Family): Excluded {
   }
 }
 
-const otherProtocols = ["udp", "udplite", "icmp", "icmpv6", "igmp", "sctp", "dccp", "esp", "ah"];
+const transports = ["tcp", "udp", "udplite", "icmp", "icmpv6", "igmp", "sctp", "dccp", "esp", "ah"];
 
-/** The same of a header's field. A field of another protocol's header is in no TCP packet at all. */
-function byPayload(payload: unknown, family: Family): Excluded {
+/** The same of a header's field. A field of another protocol's header is in no packet of ours at all. */
+function byPayload(payload: unknown, flow: Flow): Excluded {
+  const { family, traffic } = flow;
   const [protocol, name] = [textField(payload, "protocol"), textField(payload, "field")];
-  if (otherProtocols.includes(protocol)) return everything;
+  if (transports.includes(protocol) && !isOneOf(protocol, flow)) return everything;
   if (protocol === (family === "ipv4" ? "ip6" : "ip")) return everything;
   if (protocol !== "ip" && protocol !== "ip6") return nothing;
-  if (name === "daddr") return isLoopback;
+  if (name === "daddr") return traffic.loopback ? nothing : isLoopback;
   return name === "protocol" || name === "nexthdr"
-    ? (value) => isWord(value) && !isTcp(value)
+    ? (value) => isWord(value) && !isOneOf(value, flow)
     : nothing;
 }
 
@@ -77,8 +82,13 @@ function isWord(value: unknown): boolean {
   return typeof value === "number" || (typeof value === "string" && !value.startsWith("@"));
 }
 
-function isTcp(value: unknown): boolean {
-  return value === "tcp" || value === 6;
+function isOneOf(value: unknown, { traffic }: Flow): boolean {
+  const named = protocolOf(value);
+  return named !== undefined && traffic.protocols.includes(named);
+}
+
+function isAllOf(value: unknown, { traffic }: Flow): boolean {
+  return traffic.protocols.every((name) => name === protocolOf(value));
 }
 
 function isLoopback(value: unknown): boolean {

@@ -2,6 +2,7 @@
 // is ours whole, in part, twice, in another order, or jumped to from where it should not be.
 import fc from "fast-check";
 import type { Ruleset } from "../../../src/netfilter/table.ts";
+import { ledChains, natIn } from "../../lab/rulesets.ts";
 import { anyText } from "./text.ts";
 
 const builtins = ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"] as const;
@@ -121,7 +122,7 @@ function withOurs(
   ruleset: Ruleset,
   { name, ours }: Where,
 ): fc.Arbitrary<readonly [string, readonly string[]]> {
-  const jumps = ruleset.chains.filter((own) => own.hook === name && ours.includes(own.name));
+  const jumps = ledChains(ruleset).filter((own) => own.hook === name && ours.includes(own.name));
   const there = fc.array(fc.constantFrom(...jumps.map(({ jump }) => jump), ""), { maxLength: 3 });
   return fc.tuple(others, there, fc.nat(4)).map(([rules, found, at]) => {
     const put = found.filter((jump) => jump !== "");
@@ -130,7 +131,7 @@ function withOurs(
 }
 
 function ownRules(ruleset: Ruleset, name: string): fc.Arbitrary<readonly string[]> {
-  const own = ruleset.chains.find((chain) => chain.name === name);
+  const own = natIn(ruleset).chains.find((chain) => chain.name === name);
   const whole = [...(own?.rules ?? [])];
   return fc.oneof(
     fc.constant(whole),

@@ -2,15 +2,17 @@
 // client; after each the same exit status, the same words, and the same table.
 import { describe, expect, onTestFinished } from "vitest";
 import { type Client, makeClient } from "../../../src/netfilter/iptables/client.ts";
-import { plan, planFresh, planRemoval } from "../../../src/netfilter/plan.ts";
+import { ownOf } from "../../../src/netfilter/own.ts";
 import { renderRestore } from "../../../src/netfilter/restore.ts";
 import { parseSave } from "../../../src/netfilter/save.ts";
-import type { Backend, Family, OwnChain, Table } from "../../../src/netfilter/table.ts";
+import type { Backend, Family, Table } from "../../../src/netfilter/table.ts";
+import { freshTransaction, removalOf, transactionTo } from "../../../src/netfilter/transaction.ts";
 import { exec } from "../../../src/netns/exec.ts";
 import { type Host, programFinder, searchPath } from "../../../src/netns/host.ts";
 import { closeNetns, openNetns } from "../../../src/netns/path.ts";
 import { openToolbox } from "../../../src/node/toolbox.ts";
 import { makeFakeIptables } from "../../fake/iptables.ts";
+import { rulesetWith, withNat } from "../../lab/rulesets.ts";
 import {
   inboundJump,
   loadState,
@@ -25,7 +27,7 @@ import { type Attachment, named, places, test } from "./level.ts";
 const path = searchPath(process.env["PATH"]);
 const host: Host = { exec, find: programFinder(path), path, nssMask: () => [] };
 
-const chains: readonly OwnChain[] = [
+const ruleset = rulesetWith("ipv4", [
   {
     name: "PROXY_INIT_REDIRECT",
     hook: "PREROUTING",
@@ -38,11 +40,8 @@ const chains: readonly OwnChain[] = [
     jump: outboundJump,
     rules: [rule.proxyUid, rule.loopback, rule.excludeOutbound, rule.redirectOutbound],
   },
-];
-const ownChains = chains.map(({ name }) => name);
-const fresh = renderRestore(planFresh({ family: "ipv4", chains }))
-  .trim()
-  .split("\n");
+]);
+const fresh = renderRestore(freshTransaction(ruleset)).trim().split("\n");
 
 /** Texts by their lines, each loaded after the one before, from an empty table on. */
 const transactions: readonly { does: string; texts: readonly (readonly string[])[] }[] = [
@@ -144,11 +143,13 @@ describe.for(places)("over $backend, $family", (place) => {
       const found = await real.load("");
       expect(await fake.load("")).toStrictEqual(found);
 
-      const repair = renderRestore(plan({ ...place, chains }, tableOf(found)));
+      const repair = renderRestore(
+        transactionTo({ ...ruleset, ...place }, withNat(tableOf(found))),
+      );
       const repaired = await real.load(repair);
       expect(await fake.load(repair)).toStrictEqual(repaired);
 
-      const removal = renderRestore(planRemoval(ownChains, tableOf(repaired)));
+      const removal = renderRestore(removalOf(ownOf([ruleset]), withNat(tableOf(repaired))));
       expect(await fake.load(removal)).toStrictEqual(await real.load(removal));
     },
   );

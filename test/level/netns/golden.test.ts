@@ -6,9 +6,9 @@ import { describe, expect } from "vitest";
 import { parseConf } from "../../../src/conf/conf.ts";
 import { buildRuleset } from "../../../src/mesh/linkerd/ruleset.ts";
 import { intentOfConf } from "../../../src/mesh/linkerd/values.ts";
-import { planFresh } from "../../../src/netfilter/plan.ts";
 import { renderRestore } from "../../../src/netfilter/restore.ts";
 import { backends } from "../../../src/netfilter/table.ts";
+import { freshTransaction } from "../../../src/netfilter/transaction.ts";
 import { type FamilyCase, familyCases, goldenFile } from "../../lab/case.ts";
 import { ownLines, restore, save } from "../../lab/states.ts";
 import { named, test } from "./level.ts";
@@ -39,5 +39,5 @@ test("test/golden holds one file for each case, and no other", () => {
 function restoreText({ entry, family }: FamilyCase): string {
   const { linkerd } = parseConf({ linkerd: entry.linkerd });
   const intent = intentOfConf(linkerd, entry.intent.families);
-  return renderRestore(planFresh(buildRuleset(intent, family)));
+  return renderRestore(freshTransaction(buildRuleset(intent, family)));
 }

@@ -19,6 +19,7 @@ import { content } from "../../../src/netfilter/rule.ts";
 import { parseSave } from "../../../src/netfilter/save.ts";
 import type { Ruleset, Table } from "../../../src/netfilter/table.ts";
 import { podAddresses } from "../../lab/case.ts";
+import { natIn } from "../../lab/rulesets.ts";
 import { packetsAround, tracer } from "../../lab/trace.ts";
 
 type Saved = readonly string[];
@@ -141,8 +142,8 @@ function specOf({ labels, containers }: Entry): PodSpec {
   };
 }
 
-function plain({ chains }: Ruleset): string[] {
-  return chains.flatMap(({ rules }) => rules.map(content));
+function plain(ruleset: Ruleset): string[] {
+  return natIn(ruleset).chains.flatMap(({ rules }) => rules.map(content));
 }
 
 test("the fixture has the entries that the table is about", () => {

@@ -17,6 +17,7 @@ import {
   refused,
   theirRules,
 } from "../../lab/injected.ts";
+import { ledChains } from "../../lab/rulesets.ts";
 
 function annotated({ linkerd, annotations }: InjectedPod, dropEntries: boolean): Annotated {
   const conf = parseConf({ linkerd: { ...clusterConf, ...linkerd } }).linkerd;
@@ -58,7 +59,7 @@ function expectMeaning(intent: Annotated["intent"], theirs: readonly (readonly s
   const ours = buildRulesets(intent);
   expect(ours.length).toBe(theirs.length);
   for (const [i, ruleset] of ours.entries()) {
-    const rules = ruleset.chains.flatMap((own) => [own.jump, ...own.rules].map(content));
+    const rules = ledChains(ruleset).flatMap((own) => [own.jump, ...own.rules].map(content));
     expect(differences(rules, theirs[i] ?? [], ruleset.family)).toEqual([]);
   }
 }

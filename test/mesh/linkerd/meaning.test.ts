@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { meaningOf } from "../../../src/mesh/linkerd/meaning.ts";
 import { buildRuleset } from "../../../src/mesh/linkerd/ruleset.ts";
 import { familyCases } from "../../lab/case.ts";
+import { natIn } from "../../lab/rulesets.ts";
 
 const multiport = (ports: string) => `-A A -p tcp -m multiport --dports ${ports} -j RETURN`;
 const uid = "-A A -m owner --uid-owner 2102 -j RETURN";
@@ -73,7 +74,7 @@ test.each(unknown)("meaningOf() has none for a chain with %j", (rule) => {
 });
 
 test.each(familyCases)("meaningOf() knows all rules of our own: $title", ({ entry, family }) => {
-  const { chains } = buildRuleset(entry.intent, family);
+  const { chains } = natIn(buildRuleset(entry.intent, family));
   const meanings = chains.map(({ rules }) => meaningOf(rules));
   expect(meanings.map((meaning) => typeof meaning)).toEqual(["string", "string"]);
 });

@@ -7,9 +7,10 @@ import { expect, test } from "vitest";
 import type { Intent } from "../../../src/mesh/linkerd/intent.ts";
 import { inboundChain, outboundChain, ownChains } from "../../../src/mesh/linkerd/names.ts";
 import { buildRuleset, buildRulesets } from "../../../src/mesh/linkerd/ruleset.ts";
-import type { OwnChain, Ruleset } from "../../../src/netfilter/table.ts";
+import type { Ruleset } from "../../../src/netfilter/table.ts";
 import { familyOf } from "../../../src/redirect/cidr.ts";
 import { cases, familyCases, goldenFile, leastIntent } from "../../lab/case.ts";
+import { type LedChain, ledChains, natIn } from "../../lab/rulesets.ts";
 import { type Packet, packetsAround, trace, tracer } from "../../lab/trace.ts";
 
 const comment = (text: string) => `-m comment --comment "sluice/${text}"`;
@@ -17,26 +18,39 @@ const comment = (text: string) => `-m comment --comment "sluice/${text}"`;
 test("buildRuleset() spells inbound and outbound chain with their jumps when nothing is excluded", () => {
   expect(buildRuleset(leastIntent, "ipv4")).toEqual({
     family: "ipv4",
-    chains: [
+    tables: [
       {
-        name: "PROXY_INIT_REDIRECT",
-        hook: "PREROUTING",
-        jump: `-A PREROUTING ${comment("inbound")} -j PROXY_INIT_REDIRECT`,
-        rules: [
-          `-A PROXY_INIT_REDIRECT -p tcp ${comment("redirect-inbound")} -j REDIRECT --to-ports 4143`,
+        name: "nat",
+        chains: [
+          {
+            name: "PROXY_INIT_REDIRECT",
+            rules: [
+              `-A PROXY_INIT_REDIRECT -p tcp ${comment("redirect-inbound")} -j REDIRECT --to-ports 4143`,
+            ],
+          },
+          {
+            name: "PROXY_INIT_OUTPUT",
+            rules: [
+              `-A PROXY_INIT_OUTPUT -m owner --uid-owner 2102 ${comment("proxy-uid")} -j RETURN`,
+              `-A PROXY_INIT_OUTPUT -o lo ${comment("loopback")} -j RETURN`,
+              `-A PROXY_INIT_OUTPUT -p tcp ${comment("redirect-outbound")} -j REDIRECT --to-ports 4140`,
+            ],
+          },
         ],
-      },
-      {
-        name: "PROXY_INIT_OUTPUT",
-        hook: "OUTPUT",
-        jump: `-A OUTPUT ${comment("outbound")} -j PROXY_INIT_OUTPUT`,
-        rules: [
-          `-A PROXY_INIT_OUTPUT -m owner --uid-owner 2102 ${comment("proxy-uid")} -j RETURN`,
-          `-A PROXY_INIT_OUTPUT -o lo ${comment("loopback")} -j RETURN`,
-          `-A PROXY_INIT_OUTPUT -p tcp ${comment("redirect-outbound")} -j REDIRECT --to-ports 4140`,
+        placed: [
+          {
+            hook: "PREROUTING",
+            rule: `-A PREROUTING ${comment("inbound")} -j PROXY_INIT_REDIRECT`,
+          },
+          { hook: "OUTPUT", rule: `-A OUTPUT ${comment("outbound")} -j PROXY_INIT_OUTPUT` },
+        ],
+        aliases: [
+          '-A PREROUTING -m comment --comment "proxy-init/install-proxy-init-prerouting" -j PROXY_INIT_REDIRECT',
+          '-A OUTPUT -m comment --comment "proxy-init/install-proxy-init-output" -j PROXY_INIT_OUTPUT',
         ],
       },
     ],
+    traffic: { protocols: ["tcp"], loopback: false },
   });
 });
 
@@ -48,9 +62,11 @@ test("buildRulesets() gives one ruleset a family, each with its own subnets", ()
       { family: "ipv6", text: "::/0" },
     ],
   };
-  const excluding = buildRulesets(intent).map(({ family, chains }) => [
-    family,
-    chains.flatMap(({ rules }) => rules).filter((rule) => rule.includes("exclude-subnet")),
+  const excluding = buildRulesets(intent).map((ruleset) => [
+    ruleset.family,
+    natIn(ruleset)
+      .chains.flatMap(({ rules }) => rules)
+      .filter((rule) => rule.includes("exclude-subnet")),
   ]);
   expect(excluding).toEqual([
     ["ipv4", [`-A PROXY_INIT_REDIRECT -s 10.0.0.0/8 ${comment("exclude-subnet")} -j RETURN`]],
@@ -70,7 +86,8 @@ test.each(familyCases)("buildRuleset() spells as iptables-save does: $title", (f
 });
 
 // Builtin chains come first, then own ones by name.
-function asSaved({ chains }: Ruleset): string {
+function asSaved(ruleset: Ruleset): string {
+  const chains = ledChains(ruleset);
   const byName = chains.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const jumps = ["PREROUTING", "OUTPUT"].flatMap((hook) =>
     chains.filter((own) => own.hook === hook).map(({ jump }) => jump),
@@ -154,7 +171,7 @@ test.each(traces)("buildRuleset() of %s lets %j go to %s", (name, packet, verdic
 });
 
 test.each(familyCases)("buildRuleset() keeps its rules' promises: $title", ({ entry, family }) => {
-  const { chains } = buildRuleset(entry.intent, family);
+  const chains = ledChains(buildRuleset(entry.intent, family));
   const rules = chains.flatMap((own) => [own.jump, ...own.rules]);
   const targets = rules.map((rule) => / -j (\S+)/.exec(rule)?.[1] ?? "");
   const known = ["RETURN", "REDIRECT", ...ownChains];
@@ -171,7 +188,7 @@ test.each(familyCases)("buildRuleset() keeps its rules' promises: $title", ({ en
   expect(rules.filter((rule, at) => rules.indexOf(rule) !== at)).toEqual([]);
 });
 
-function strayRules({ name, hook, jump, rules }: OwnChain): string[] {
+function strayRules({ name, hook, jump, rules }: LedChain): string[] {
   const strays = rules.filter((rule) => !rule.startsWith(`-A ${name} `));
   return jump.startsWith(`-A ${hook} `) ? strays : [...strays, jump];
 }
@@ -180,6 +197,6 @@ function slotsOf(rule: string): number {
   return (/--dports (\S+)/.exec(rule)?.[1] ?? "").split(/[,:]/).length;
 }
 
-function rulesIn({ chains }: Ruleset): string[] {
-  return chains.flatMap(({ rules }) => rules);
+function rulesIn(ruleset: Ruleset): string[] {
+  return natIn(ruleset).chains.flatMap(({ rules }) => rules);
 }

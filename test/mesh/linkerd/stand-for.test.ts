@@ -7,6 +7,7 @@ import { standFor } from "../../../src/mesh/linkerd/stand-for.ts";
 import { compare } from "../../../src/netfilter/compare.ts";
 import { parseSave } from "../../../src/netfilter/save.ts";
 import { leastIntent } from "../../lab/case.ts";
+import { withNat } from "../../lab/rulesets.ts";
 
 const port = (from: number, to = from) => ({ from, to });
 const ruleset = buildRuleset(
@@ -20,7 +21,7 @@ const ruleset = buildRuleset(
 const saved = (state: string) =>
   readFileSync(join(import.meta.dirname, `../../fixture/linkerd-init-${state}.save`), "utf8");
 const kindsOf = (text: string) =>
-  compare(ruleset, parseSave(text), standFor).map(({ kind, chain }) => `${kind} ${chain}`);
+  compare(ruleset, withNat(parseSave(text)), standFor).map(({ kind, chain }) => `${kind} ${chain}`);
 
 // As a newer linkerd-init spells the same: in the order of its flags, and one rule for each 15 ports.
 const complete = saved("complete")

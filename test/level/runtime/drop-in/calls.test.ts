@@ -3,8 +3,8 @@ import { describe, expect } from "vitest";
 import { parseConf } from "../../../../src/conf/conf.ts";
 import { buildRulesets } from "../../../../src/mesh/linkerd/ruleset.ts";
 import { intentOfConf } from "../../../../src/mesh/linkerd/values.ts";
-import { planFresh } from "../../../../src/netfilter/plan.ts";
 import { renderRestore } from "../../../../src/netfilter/restore.ts";
+import { freshTransaction } from "../../../../src/netfilter/transaction.ts";
 import { meshed, objectsFor } from "../../../lab/api-objects.ts";
 import type { ApiStub } from "../../../lab/api-stub.ts";
 import {
@@ -56,7 +56,7 @@ const calls: Calls = {
           ...buildRulesets(intent).map((ruleset) => ({
             level: "info",
             family: ruleset.family,
-            restore: renderRestore(planFresh(ruleset)),
+            restore: renderRestore(freshTransaction(ruleset)),
             msg: "simulate: nothing is written",
           })),
           { command: "ADD", families: ["ipv4", "ipv6"], execs: 0, msg: "done" },

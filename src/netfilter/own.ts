@@ -1,0 +1,96 @@
+// What is ours in tables, by the rulesets that were or will be written: the names that removal, repair and the look for
+// leftovers go by. Pure.
+import { targetOf } from "./rule.ts";
+import {
+  type OwnNames,
+  type OwnTable,
+  type Ruleset,
+  type RuleText,
+  rulesOf,
+  type Table,
+  type TableName,
+  tableNames,
+} from "./table.ts";
+
+/** What is ours in one netns, table by table; each table at most once. */
+export type Own = readonly OwnNames[];
+
+/** The tables as one save shows them. */
+export type Tables = Readonly<Record<TableName, Table>>;
+
+/** What of these rulesets, of whichever families, stands in tables. */
+export function ownOf(rulesets: readonly Ruleset[]): Own {
+  const all = rulesets.flatMap(({ tables }) => tables);
+  return tableNames.flatMap((name) => {
+    const named = all.filter((table) => table.name === name).flatMap(namesOf);
+    if (named.length === 0) return [];
+    return [
+      {
+        name,
+        chains: distinct(named.flatMap(({ chains }) => chains)),
+        placed: distinct(named.flatMap(({ placed }) => placed)),
+      },
+    ];
+  });
+}
+
+// What is stale goes like the rest.
+function namesOf({ name, chains, placed, aliases = [], stale }: OwnTable): OwnNames[] {
+  const own = {
+    name,
+    chains: chains.map((chain) => chain.name),
+    placed: [...placed.map(({ rule }) => rule), ...aliases],
+  };
+  return stale === undefined ? [own] : [own, stale];
+}
+
+/** The names of one table. */
+export function ownIn(table: OwnTable): OwnNames {
+  const [names = { name: table.name, chains: [], placed: [] }] = ownOf([
+    { family: "ipv4", tables: [table], traffic: { protocols: [], loopback: false } },
+  ]);
+  return names;
+}
+
+/** The ruleset that also takes out what earlier ones of the same netns had, and it has not. */
+export function replacing(ruleset: Ruleset, former: readonly Ruleset[]): Ruleset {
+  const own = ownOf([ruleset]);
+  const tables = ownOf(former).flatMap((names): OwnTable[] => {
+    const kept = own.find(({ name }) => name === names.name);
+    const stale = {
+      name: names.name,
+      chains: without(names.chains, kept?.chains),
+      placed: without(names.placed, kept?.placed),
+    };
+    if (stale.chains.length + stale.placed.length === 0) return [];
+    const table = ruleset.tables.find(({ name }) => name === names.name);
+    return [{ ...(table ?? { name: names.name, chains: [], placed: [] }), stale }];
+  });
+  const names = tables.map(({ name }) => name);
+  const others = ruleset.tables.filter(({ name }) => !names.includes(name));
+  return tables.length === 0 ? ruleset : { ...ruleset, tables: [...others, ...tables] };
+}
+
+function without(texts: readonly string[], others: readonly string[] = []): string[] {
+  return texts.filter((text) => !others.includes(text));
+}
+
+/** Rules that act by themselves in builtin chains: they lead into no chain of ours. */
+export function actingIn({ chains, placed }: OwnNames): RuleText[] {
+  return placed.filter((rule) => !chains.includes(targetOf(rule)));
+}
+
+/** True when a table holds a chain of ours, or a rule that acts by itself. */
+export function holdsOwn(names: OwnNames, table: Table): boolean {
+  if (names.chains.some((name) => table.chains.has(name))) return true;
+  return actingIn(names).some((rule) => rulesOf(table, hookIn(rule)).includes(rule));
+}
+
+/** The chain that a rule of ours stands in. */
+function hookIn(rule: RuleText): string {
+  return rule.split(" ", 2)[1] ?? "";
+}
+
+function distinct(texts: readonly string[]): string[] {
+  return [...new Set(texts)];
+}
