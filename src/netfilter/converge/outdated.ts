@@ -7,9 +7,11 @@ import type { Transaction } from "../transaction.ts";
 /** The commits that were loaded: all of them, or those ahead of the table with the line that was refused. */
 export function committedIn(transaction: Transaction, outcome: Outcome): Transaction {
   if (outcome.restoreStatus === 0) return transaction;
-  const line = refusedLine(outcome) ?? 0;
   const ends = linesOf(outcome).flatMap((text, i) => (text === "COMMIT" ? [i + 1] : []));
-  return transaction.filter((_, i) => (ends[i] ?? Infinity) < line);
+  const line = refusedLine(outcome);
+  // A line that the text does not have tells nothing: what is held to be ours by mistake would be taken out.
+  if (line === undefined || line > (ends.at(-1) ?? 0)) return [];
+  return transaction.filter((_, i) => (ends[i] ?? line) < line);
 }
 
 /**
