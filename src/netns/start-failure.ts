@@ -21,7 +21,7 @@ const shortage = {
 
 /** Each stands for a whole line. A fork that fails is Node's EAGAIN, or a shell's or timeout's own words. */
 const patterns: readonly Pattern[] = [
-  { text: /\bspawn(?:Sync)? .* (?:EAGAIN|ENOMEM|EMFILE|ENFILE)$/m, ...shortage },
+  { text: /\bspawn(?:Sync)? (?:.* )?(?:EAGAIN|ENOMEM|EMFILE|ENFILE)$/m, ...shortage },
   {
     text: /^.*(?:\bcan(?:no|')t fork|\bv?fork: |\bfork system call failed|Pipe call failed).*$/im,
     ...shortage,

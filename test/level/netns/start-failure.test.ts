@@ -6,6 +6,8 @@ const rows: [who: string, said: string, isPassing: boolean, advice: RegExp][] = 
   ["Node", "spawnSync /usr/bin/timeout EAGAIN", true, /pids\.max/],
   ["Node", "spawnSync /usr/bin/nsenter ENOMEM", true, /memory\.max/],
   ["Node", "spawnSync /usr/bin/nsenter EMFILE", true, /descriptors/],
+  ["Node", "spawn /usr/bin/timeout EAGAIN", true, /pids\.max/],
+  ["Node", "spawn ENOMEM", true, /memory\.max/],
   ["dash", "sluice: 8: Cannot fork", true, /pids\.max/],
   ["dash", "sluice: 8: Pipe call failed", true, /descriptors/],
   ["bash", "sluice: fork: retry: Resource temporarily unavailable", true, /pids\.max/],
