@@ -8,7 +8,7 @@ import type { Backend, Ruleset } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
 import { closeWaitSetting, readSysctl } from "../netns/sysctl.ts";
 import { chooseBackend, chooseFor } from "../node/backend.ts";
-import { fewOf } from "../text/printable.ts";
+import { fewOf } from "../text/telling.ts";
 import { attachedTo } from "../upkeep/attached.ts";
 import { familiesNow, openFamilies, renderSpoken } from "../upkeep/families.ts";
 import { named, withNetns } from "../upkeep/netns.ts";

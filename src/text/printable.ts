@@ -14,22 +14,3 @@ export function printable(text: string, longest = 300): string {
   if (ascii.length <= longest) return ascii;
   return `${ascii.slice(0, longest / 2)} ... ${ascii.slice(-longest / 3)}`;
 }
-
-/** So many lines are told of one thing, */
-const mostLines = 24;
-
-/** and so many bytes, as they stand in JSON: with all else that an error or a log line says it stays under 8 KB. */
-const mostBytes = 6_000;
-
-/** The first few of these lines, and how many more there are. */
-export function fewOf(lines: readonly string[]): string[] {
-  const few: string[] = [];
-  let bytes = 0;
-  for (const line of lines.slice(0, mostLines)) {
-    bytes += JSON.stringify(line).length;
-    if (bytes > mostBytes) break;
-    few.push(line);
-  }
-  const more = lines.length - few.length;
-  return more === 0 ? few : [...few, `and ${more} more`];
-}

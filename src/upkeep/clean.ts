@@ -14,7 +14,7 @@ import { holdsAny } from "../netfilter/transaction.ts";
 import type { Netns } from "../netns/path.ts";
 import { equip, toolsFor } from "../node/choice.ts";
 import { openToolbox } from "../node/toolbox.ts";
-import { fewOf } from "../text/printable.ts";
+import { fewOf } from "../text/telling.ts";
 import { looksInto } from "./look.ts";
 
 /** Where rules of ours are, or must be looked for; with the tables, where they were read just now. */

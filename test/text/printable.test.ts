@@ -1,6 +1,6 @@
 // Text from outside, fit to be told: on one line, in ASCII, and no longer than it may be.
 import { expect, test } from "vitest";
-import { fewOf, printable } from "../../src/text/printable.ts";
+import { printable } from "../../src/text/printable.ts";
 
 const texts: [when: string, text: string, told: string][] = [
   ["it is plain", 'a "b" \\ c', 'a "b" \\ c'],
@@ -25,23 +25,4 @@ const texts: [when: string, text: string, told: string][] = [
 
 test.each(texts)("printable() tells a text when %s", (_, text, told) => {
   expect(printable(text)).toBe(told);
-});
-
-test("fewOf() gives all lines where they are few", () => {
-  expect(fewOf([])).toEqual([]);
-  expect(fewOf(["a", "b"])).toEqual(["a", "b"]);
-  const most = Array.from({ length: 24 }, (_, i) => `line ${i}`);
-  expect(fewOf(most)).toEqual(most);
-});
-
-test("fewOf() says how many more there are", () => {
-  const many = Array.from({ length: 50_000 }, (_, i) => `line ${i}`);
-  expect(fewOf(many)).toEqual([...many.slice(0, 24), "and 49976 more"]);
-});
-
-test("fewOf() stays short, also where JSON makes lines longer", () => {
-  const quotes = Array.from({ length: 24 }, () => '"'.repeat(300));
-  const few = fewOf(quotes);
-  expect(JSON.stringify(few).length).toBeLessThan(6_200);
-  expect(few.at(-1)).toBe(`and ${24 - (few.length - 1)} more`);
 });
