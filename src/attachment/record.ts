@@ -2,7 +2,8 @@
 // CHECK compares with it, DEL cleans by it, GC goes through all of them.
 import * as z from "zod/mini";
 import { fromRuleset1 } from "../mesh/linkerd/format-1.ts";
-import { intentSchema } from "../mesh/linkerd/intent.ts";
+import type { Intent, Profile } from "../mesh/profile.ts";
+import { defaultProfile } from "../mesh/profiles.ts";
 import {
   backends,
   builtinChains,
@@ -65,7 +66,8 @@ const recordSchema = z.object({
   sinceBootMs: z.optional(number),
   /** What the netns' close-wait setting was before the first of us changed it. */
   closeWaitBefore: z.optional(text),
-  intent: intentSchema,
+  /** What was redirected, for these families, and in the words of its mesh. */
+  intent: z.looseObject({ families: z.array(z.enum(families)).check(z.minLength(1)) }),
   /**
    * Families that are wanted and were left out, since the netns did not speak them: CHECK looks whether it does now. Not there:
    * none was left out, or the record is of a version that did not look.
@@ -83,6 +85,19 @@ const recordSchema = z.object({
 export type AttachmentRecord = Omit<z.infer<typeof recordSchema>, "rulesets"> & {
   readonly rulesets: readonly Ruleset[];
 };
+
+type Intended = Pick<AttachmentRecord, "intent">;
+
+/** The mesh that a record is of. Records of this format name none. */
+export function profileOf(_: Intended): Profile {
+  return defaultProfile;
+}
+
+/** The intent that a record keeps; undefined where it is none of its mesh's. */
+export function intentOf(record: Intended): Intent | undefined {
+  const { families: wanted, ...words } = record.intent;
+  return profileOf(record).readIntent(words, wanted);
+}
 
 /** A netns as it is found now, on a node in this boot. */
 export type Place = { readonly device: number; readonly inode: number; readonly boot: string };
@@ -144,7 +159,7 @@ export function parseRecord(text: string): AttachmentRecord | undefined {
     return undefined;
   }
   const result = z.safeParse(recordSchema, value);
-  if (!result.success) return undefined;
+  if (!result.success || intentOf(result.data) === undefined) return undefined;
   const rulesets = result.data.rulesets.map((one) => ("chains" in one ? fromRuleset1(one) : one));
   return { ...result.data, rulesets };
 }

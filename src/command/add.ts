@@ -3,8 +3,7 @@ import { resolve } from "node:path";
 import { type AttachmentRecord, longestNameBytes, recordName } from "../attachment/record.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { readPrevResult } from "../cni/result.ts";
-import type { Intent } from "../mesh/linkerd/intent.ts";
-import { buildRulesets } from "../mesh/linkerd/ruleset.ts";
+import { familiesOf, type Intent, narrowed } from "../mesh/profile.ts";
 import { jobFor } from "../netfilter/converge/job.ts";
 import type { Left } from "../netfilter/converge/left-out.ts";
 import { renderRestore } from "../netfilter/restore.ts";
@@ -14,11 +13,11 @@ import type { Netns } from "../netns/path.ts";
 import { type Chosen, chooseFor } from "../node/backend.ts";
 import type { BackendChoice } from "../node/choice.ts";
 import { type Attached, attachedTo } from "../upkeep/attached.ts";
-import { setCloseWait } from "../upkeep/close-wait.ts";
 import { familiesNow, tellFamilies, withoutLeft } from "../upkeep/families.ts";
 import { named as namedNetns, withNetns } from "../upkeep/netns.ts";
 import { deriveIntent } from "../upkeep/pod/intent.ts";
 import { redirect } from "../upkeep/redirect.ts";
+import { setSettings } from "../upkeep/settings.ts";
 import { type Failed, undo } from "../upkeep/undo.ts";
 import { version } from "../version.ts";
 import { type Call, keyOf, subjectOf, type Told } from "./call.ts";
@@ -43,8 +42,9 @@ type Work = {
 
 async function carryOut(call: Call, work: Work, told: Told): Promise<void> {
   const { intent, named } = work;
-  told["families"] = intent.families;
-  if (call.plugin.linkerd.simulate) {
+  const wanted = familiesOf(intent);
+  told["families"] = wanted;
+  if (call.settings.simulate) {
     await simulate(call, work, told);
     return;
   }
@@ -54,10 +54,10 @@ async function carryOut(call: Call, work: Work, told: Told): Promise<void> {
     call.store.prepare();
     return attachedTo(call, work.netns);
   });
-  const chosen = await chooseFor(call, { wanted: intent.families, required: named });
+  const chosen = await chooseFor(call, { wanted, required: named });
   const equipped = withEquipped(intent, chosen);
   // And before the record: what can never be loaded is the conf's fault.
-  for (const ruleset of buildRulesets(equipped)) {
+  for (const ruleset of equipped.rulesets) {
     jobFor(chosen.choice, ruleset, freshTransaction(ruleset));
   }
   const record = recordOf(call, { ...work, intent: equipped, choice: chosen.choice, before });
@@ -66,7 +66,7 @@ async function carryOut(call: Call, work: Work, told: Told): Promise<void> {
 
 // What there are no programs for is not written.
 function withEquipped(intent: Intent, { choice }: Chosen): Intent {
-  return { ...intent, families: intent.families.filter((family) => choice.tools.has(family)) };
+  return narrowed(intent, (family) => choice.tools.has(family));
 }
 
 type Applying = Work & {
@@ -92,7 +92,7 @@ async function apply(call: Call, work: Applying, told: Told): Promise<void> {
   try {
     const redirecting = {
       netns,
-      rulesets: buildRulesets(intent),
+      rulesets: intent.rulesets,
       required: named,
       isKnown: before.latest !== undefined,
       tookBack: (isAsBefore: boolean) => void took.push(isAsBefore),
@@ -101,11 +101,11 @@ async function apply(call: Call, work: Applying, told: Told): Promise<void> {
     const { choice, created, left } = done;
     reached.done = { choice, created };
     const applied = withoutLeft(intent, left);
-    told["families"] = applied.families;
+    told["families"] = familiesOf(applied);
     told["backend"] = choice.backend;
     told["changed"] = done.changed;
     tellFamilies(call, done);
-    const set = await setCloseWait(call, { netns, record: reached.record }, keep);
+    const set = await setSettings(call, { netns, record: reached.record }, keep);
     reached.isSet = reached.record.closeWaitBefore !== undefined;
     keep({ ...set, state: "applied", ...appliedTo(applied, choice), ...openOf(left) });
   } catch (error) {
@@ -120,7 +120,12 @@ function appliedTo(
   intent: Intent,
   { backend, reason }: BackendChoice,
 ): Pick<AttachmentRecord, "intent" | "rulesets" | "backend" | "backendReason"> {
-  return { intent, rulesets: buildRulesets(intent), backend, backendReason: reason };
+  return {
+    intent: { families: familiesOf(intent), ...intent.words },
+    rulesets: [...intent.rulesets],
+    backend,
+    backendReason: reason,
+  };
 }
 
 function openOf(left: readonly Left[]): Pick<AttachmentRecord, "open"> {
@@ -175,9 +180,9 @@ function recordOf(call: Call, intended: Intended): AttachmentRecord {
 }
 
 async function simulate(call: Call, work: Work, told: Told): Promise<void> {
-  const { families } = await familiesNow(call, work);
-  told["families"] = families;
-  for (const ruleset of buildRulesets({ ...work.intent, families })) {
+  const { intent } = await familiesNow(call, work);
+  told["families"] = familiesOf(intent);
+  for (const ruleset of intent.rulesets) {
     const restore = renderRestore(freshTransaction(ruleset));
     call.log.info({ family: ruleset.family, restore }, "simulate: nothing is written");
   }

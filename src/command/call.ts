@@ -4,7 +4,7 @@ import type { Store } from "../attachment/store.ts";
 import { isNamed, type PodName, parseArgs, podName } from "../cni/args.ts";
 import type { NetworkConf } from "../cni/conf.ts";
 import type { Request } from "../cni/request.ts";
-import type { PluginConf } from "../conf/conf.ts";
+import type { Settings } from "../conf/settings.ts";
 import type { Deps } from "../deps.ts";
 import type { Logger } from "../log.ts";
 import type { Session } from "../netfilter/converge/left-out.ts";
@@ -16,9 +16,7 @@ import type { BackendChoice } from "../node/choice.ts";
 export type Call = {
   readonly request: Request;
   readonly network: NetworkConf;
-  readonly plugin: PluginConf;
-  /** What of the conf is not in `plugin`, because it cannot be read; a pod that is redirected fails for it. */
-  readonly confProblems: readonly string[];
+  readonly settings: Settings;
   readonly pod: PodName;
   readonly deps: Deps;
   readonly store: Store;

@@ -1,12 +1,12 @@
 // CHECK: is the attachment redirected as was intended? Reads both backends, changes nothing.
-import type { AttachmentRecord } from "../attachment/record.ts";
+import { type AttachmentRecord, intentOf, profileOf } from "../attachment/record.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { readPrevResult } from "../cni/result.ts";
-import { buildRulesets } from "../mesh/linkerd/ruleset.ts";
+import { familiesOf, type Setting } from "../mesh/profile.ts";
 import { renderDrift } from "../netfilter/compare.ts";
-import type { Backend, Ruleset } from "../netfilter/table.ts";
+import type { Backend, Family, Ruleset } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
-import { closeWaitSetting, readSysctl } from "../netns/sysctl.ts";
+import { readSysctl } from "../netns/sysctl.ts";
 import { chooseBackend, chooseFor } from "../node/backend.ts";
 import { fewOf } from "../text/telling.ts";
 import { attachedTo } from "../upkeep/attached.ts";
@@ -28,46 +28,52 @@ export async function check(call: Call, told: Told): Promise<string> {
   return "";
 }
 
-type Expected = Wanted & { readonly closeWaitSeconds: number | undefined };
+type Expected = Wanted & { readonly settings: readonly Setting[] };
 
 // Nothing is expected of a pod that ADD left alone, or only simulated.
 async function expected(call: Call, netns: Netns, told: Told): Promise<Expected | undefined> {
   const record = recordFor(call, netns);
   const derived = record === undefined ? await derive(call, netns) : recorded(call, record);
   if (derived === undefined) return undefined;
-  const { intent, optional } = derived;
-  const wanted = intent.families;
+  const { families: wanted, optional } = derived;
   const required = wanted.filter((family) => !optional.includes(family));
   const { choice } =
     record === undefined
       ? await chooseFor(call, { wanted, required })
       : await chooseBackend(call, wanted, record);
-  told["families"] = intent.families;
+  told["families"] = wanted;
   told["backend"] = choice.backend;
   const isThere = ({ family }: Ruleset) => choice.tools.has(family) || !optional.includes(family);
   return {
     ...derived,
     rulesets: derived.rulesets.filter(isThere),
     choice,
-    closeWaitSeconds: intent.closeWaitSeconds,
   };
 }
 
-type Derived = Pick<AttachmentRecord, "intent"> & Pick<Expected, "rulesets" | "open" | "optional">;
+type Derived = Omit<Expected, "choice"> & { readonly families: readonly Family[] };
 
 function recorded(call: Call, record: AttachmentRecord): Derived {
   const { intent, rulesets } = record;
-  return { intent, rulesets, open: openFamilies(call, record), optional: [] };
+  return {
+    families: intent.families,
+    rulesets,
+    standFor: profileOf(record).standFor,
+    settings: intentOf(record)?.settings ?? [],
+    open: openFamilies(call, record),
+    optional: [],
+  };
 }
 
 async function derive(call: Call, netns: Netns): Promise<Derived | undefined> {
   const derived = await deriveIntent(call, readPrevResult(call.network));
-  if (derived.kind === "skip" || call.plugin.linkerd.simulate) return undefined;
+  if (derived.kind === "skip" || call.settings.simulate) return undefined;
   const { containerId } = call.request;
   call.log.warn({ containerId }, "no record of this attachment; checking against the conf");
-  const { families, optional } = await familiesNow(call, { ...derived, netns });
-  const intent = { ...derived.intent, families };
-  return { intent, rulesets: buildRulesets(intent), open: [], optional };
+  const { intent, optional } = await familiesNow(call, { ...derived, netns });
+  const { rulesets, settings } = intent;
+  const { standFor } = call.settings.profile;
+  return { families: familiesOf(intent), rulesets, standFor, settings, open: [], optional };
 }
 
 /**
@@ -84,17 +90,18 @@ async function verify(call: Call, netns: Netns, wanted: Expected): Promise<void>
   const lines = [
     ...drifts.map(renderDrift),
     ...renderSpoken(wanted.open, presence),
-    ...(await verifySetting(call, netns, wanted)),
+    ...(await verifySettings(call, netns, wanted)),
   ];
   if (lines.length > 0) throw drifted(call, wanted.choice.backend, lines);
 }
 
-async function verifySetting(call: Call, netns: Netns, wanted: Expected): Promise<string[]> {
-  const { closeWaitSeconds } = wanted;
-  if (closeWaitSeconds === undefined) return [];
-  const found = await readSysctl(netns, closeWaitSetting, lookingOf(call));
-  if (found === String(closeWaitSeconds)) return [];
-  return [`changed-sysctl (${closeWaitSetting}): expected ${closeWaitSeconds}; found ${found}`];
+async function verifySettings(call: Call, netns: Netns, wanted: Expected): Promise<string[]> {
+  const lines: string[] = [];
+  for (const { name, value } of wanted.settings) {
+    const found = await readSysctl(netns, name, lookingOf(call));
+    if (found !== value) lines.push(`changed-sysctl (${name}): expected ${value}; found ${found}`);
+  }
+  return lines;
 }
 
 function drifted(call: Call, backend: Backend, lines: readonly string[]): CniError {

@@ -5,8 +5,8 @@ import { ownOf } from "../netfilter/own.ts";
 import type { Netns } from "../netns/path.ts";
 import { attachedTo, handOver, placeOf } from "../upkeep/attached.ts";
 import { cleanNetns } from "../upkeep/clean.ts";
-import { giveBackCloseWait } from "../upkeep/close-wait.ts";
 import { isNoNetns, named, withNetns } from "../upkeep/netns.ts";
+import { giveBackSettings } from "../upkeep/settings.ts";
 import { type Call, keyOf, type Told } from "./call.ts";
 
 /**
@@ -92,7 +92,7 @@ async function leave(call: Call, netns: Netns, told: Told): Promise<void> {
   const { backend, intent, rulesets } = own;
   const written = { backend, families: intent.families, own: ownOf(rulesets) };
   told["changed"] = await cleanNetns(call, netns, written);
-  await giveBackCloseWait(call, netns, own);
+  await giveBackSettings(call, netns, own);
 }
 
 // Kept for that, the record would keep the rules from going with the last attachment.

@@ -9,7 +9,7 @@ import {
   requireVersion,
   supportedVersions,
 } from "../cni/version.ts";
-import { readConf, unknownKeys } from "../conf/conf.ts";
+import { readSettings } from "../conf/reader.ts";
 import type { Deps } from "../deps.ts";
 import { type Logger, redact } from "../log.ts";
 import { withOptionalKnowledge } from "../node/optional.ts";
@@ -89,26 +89,27 @@ async function serve(input: Input, deps: Deps, state: State): Promise<string> {
     throw new CniError(errorCode.invalidEnvironment, `unknown CNI_COMMAND: ${command}`);
   }
   requireVersion(command, network.cniVersion);
-  const { conf: plugin, problems: confProblems } = readConf(network.document);
-  const log = deps.openLog({ level: plugin.log_level, file: plugin.log_file });
+  const settings = readSettings(network.document);
+  const log = deps.openLog(settings.log);
   state.log = log;
-  const call = makeCall({ request, network, plugin, confProblems, log }, deps, state);
+  const call = makeCall({ request, network, settings, log }, deps, state);
   if (containerId !== "") state.subject = subjectOf(call);
   if (command === "ADD") warnOfUnknownKeys(call);
   // ADD tells of it when it is known whether the pod has a proxy, and STATUS when it is news.
-  if (["CHECK", "DEL", "GC"].includes(command)) warnOfProblems(call);
+  if (["CHECK", "DEL", "GC"].includes(command)) warnOfFaults(call);
   return await logged(call, flow, state);
 }
 
 // On ADD only: containerd asks for STATUS every five seconds.
-function warnOfUnknownKeys({ network, plugin, log }: Call): void {
-  const keys = unknownKeys(network.document, plugin);
+function warnOfUnknownKeys({ settings, log }: Call): void {
+  const keys = settings.unknownKeys;
   if (keys.length > 0) log.warn({ keys }, "the conf has keys that nobody reads");
 }
 
-function warnOfProblems({ confProblems, log }: Call): void {
-  if (confProblems.length === 0) return;
-  log.warn({ problems: few(confProblems) }, "the conf has faults; defaults stand in their place");
+function warnOfFaults({ settings, log }: Call): void {
+  const { faults } = settings;
+  if (faults.length === 0) return;
+  log.warn({ problems: few(faults) }, "the conf has faults; defaults stand in their place");
 }
 
 /** Of stdin. The largest results of ordinary plugins, with hundreds of addresses and routes, stay far below. */
@@ -134,16 +135,17 @@ function report({ code, message, details, cause }: CniError, deps: Deps, state: 
   log[isRepeated(fields) ? "debug" : "error"]({ ...fields, code, details, err: cause }, message);
 }
 
-type Read = Pick<Call, "request" | "network" | "plugin" | "confProblems" | "log">;
+type Read = Pick<Call, "request" | "network" | "settings" | "log">;
 
 function makeCall(read: Read, deps: Deps, { began }: State): Call {
   const { clock } = deps;
-  const end = began + read.plugin.sluice["timeout-seconds"] * 1_000;
+  const { stateDir, timeoutMs } = read.settings;
+  const end = began + timeoutMs;
   return {
     ...read,
     pod: podOf(read.request),
     deps,
-    store: withOptionalKnowledge(deps.openStore(read.plugin.sluice["state-dir"]), (error) => {
+    store: withOptionalKnowledge(deps.openStore(stateDir), (error) => {
       read.log.debug({ err: error }, "what is known of the node could not be read or kept");
     }),
     remainingMs: () => Math.max(0, end - clock.monotonicMs()),

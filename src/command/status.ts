@@ -2,9 +2,8 @@
 // only some pods need is a warning. containerd 2 asks every five seconds: what was found out once is not asked again.
 
 import { CniError, errorCode } from "../cni/error.ts";
+import { problemsOf } from "../conf/settings.ts";
 import { redact } from "../log.ts";
-import { wantedFamilies } from "../mesh/linkerd/intent.ts";
-import { problemsOfConf } from "../mesh/linkerd/values.ts";
 import { BatchError } from "../netfilter/iptables/client.ts";
 import { chooseFor } from "../node/backend.ts";
 import { circumstancesOf } from "../node/circumstances.ts";
@@ -64,8 +63,8 @@ function requireProgram(call: Call, name: string): void {
 }
 
 // What is wrong with values of the conf stops pods that have a proxy, and no others.
-function valueProblemsOf({ confProblems, plugin }: Call): string[] {
-  const problems = [...confProblems, ...problemsOfConf(plugin)];
+function valueProblemsOf({ settings }: Call): string[] {
+  const problems = problemsOf(settings);
   return problems.length === 0 ? [] : [`pods that have a proxy cannot be served: ${few(problems)}`];
 }
 
@@ -104,14 +103,15 @@ async function look(call: Call, looking: Looking): Promise<Answer> {
 }
 
 // As ADD will read it, but not waited for; nothing is sent to the server.
-async function readKubeconfig({ plugin, deps }: Call): Promise<void> {
-  const kubeconfig = plugin.kubernetes?.kubeconfig ?? "";
-  const asks = kubeconfig !== "" && plugin.sluice["pod-source"] !== "annotations";
+async function readKubeconfig({ settings, deps }: Call): Promise<void> {
+  const { kubernetes, source } = settings.pods;
+  const kubeconfig = kubernetes?.kubeconfig ?? "";
+  const asks = kubeconfig !== "" && source !== "annotations";
   if (asks) await deps.openKube({ kubeconfig, clock: deps.clock, remainingMs: () => 0 });
 }
 
 async function prove(call: Call, before: Answer | undefined): Promise<Tried> {
-  const wanted = wantedFamilies(call.plugin.linkerd.ipv6);
+  const wanted = call.settings.families;
   const chosen = await chooseFor(call, { wanted, required: [] });
   const known = call.store.knowledge();
   const { backend } = chosen.choice;

@@ -1,6 +1,6 @@
 // The few fields of API objects that are read, checked as they come in: another program's JSON is not trusted to be ours.
 import * as z from "zod/mini";
-import { isControlPlane, type PodFacts, type PodSpec } from "../mesh/linkerd/pod.ts";
+import type { Annotations, KnownPod, PodSpec } from "../mesh/pod.ts";
 import type { PortRange } from "../redirect/port.ts";
 
 const strings = z.prefault(z.nullable(z.record(z.string(), z.string())), {});
@@ -45,7 +45,7 @@ const serviceSchema = z.looseObject({
 });
 
 /** A pod as the API has it; what its namespace says is asked separately. */
-export type ApiPod = Omit<PodFacts, "namespaceAnnotations"> & {
+export type ApiPod = KnownPod & {
   readonly uid: string;
   /** The image in the API of a pod that the kubelet has from a file: the runtime knows it by another UID. */
   readonly isMirror: boolean;
@@ -79,13 +79,12 @@ export function readPod(document: unknown): ApiPod {
       (annotations[mirrorAnnotation] ?? "") !== "" ||
       (annotations[sourceAnnotation] ?? "api") !== "api",
     annotations,
-    isControlPlane: isControlPlane(facts),
     spec: facts,
   };
 }
 
 /** A namespace's annotations. Throws for another document. */
-export function readNamespace(document: unknown): Readonly<Record<string, string>> {
+export function readNamespace(document: unknown): Annotations {
   return z.parse(namespaceSchema, document).metadata.annotations ?? {};
 }
 

@@ -1,6 +1,6 @@
 // The objects that ADD reads from the API: the pod, its namespace, and, for the control plane, where the API itself is.
 import { CniError, errorCode } from "../cni/error.ts";
-import type { PodFacts } from "../mesh/linkerd/pod.ts";
+import type { Annotations } from "../mesh/pod.ts";
 import type { PortRange } from "../redirect/port.ts";
 import { type KubeGet, type KubeSettings, openKube } from "./client.ts";
 import { type ApiPod, readNamespace, readPod, readServicePorts } from "./objects.ts";
@@ -8,7 +8,7 @@ import { type ApiPod, readNamespace, readPod, readServicePorts } from "./objects
 /** One GET each. All reject with CniError 11 or 103, whose text says what to do. */
 export type KubeReader = {
   readonly pod: (namespace: string, name: string) => Promise<ApiPod>;
-  readonly namespaceAnnotations: (namespace: string) => Promise<PodFacts["namespaceAnnotations"]>;
+  readonly namespaceAnnotations: (namespace: string) => Promise<Annotations>;
   /** Ports and target ports of Service default/kubernetes. */
   readonly apiServerPorts: () => Promise<PortRange[]>;
 };

@@ -5,9 +5,6 @@ import type { Looking } from "./host.ts";
 import type { Netns } from "./path.ts";
 import { readStartFailure } from "./start-failure.ts";
 
-/** How long conntrack remembers a connection that one side has closed (linkerd-init sets the same). */
-export const closeWaitSetting = "net.netfilter.nf_conntrack_tcp_timeout_close_wait";
-
 /**
  * The setting's value.
  * @throws CniError 102 when the kernel does not have it or the netns cannot be entered, 11 when there was no answer in time.
@@ -19,7 +16,7 @@ export function readSysctl(netns: Netns, name: string, looking: Looking): Promis
 /** Sets it. @throws CniError 102 or 11 as above. */
 export async function writeSysctl(
   netns: Netns,
-  setting: { readonly name: string; readonly value: number | string },
+  setting: { readonly name: string; readonly value: string },
   looking: Looking,
 ): Promise<void> {
   const script = 'echo "$1" >"$2"';
@@ -28,7 +25,7 @@ export async function writeSysctl(
     "-c",
     script,
     "sluice",
-    String(setting.value),
+    setting.value,
     pathOf(setting.name),
   ]);
 }

@@ -2,10 +2,8 @@
 
 import type { AttachmentRecord } from "../attachment/record.ts";
 import type { Call } from "../command/call.ts";
-import type { Intent } from "../mesh/linkerd/intent.ts";
-import { buildRuleset } from "../mesh/linkerd/ruleset.ts";
 import { makeClient } from "../netfilter/iptables/client.ts";
-import { type Family, otherThan, type Ruleset } from "../netfilter/table.ts";
+import { type Family, otherThan } from "../netfilter/table.ts";
 import { type BackendChoice, equip, equipPlain, toolsFor } from "./choice.ts";
 import {
   type Decision,
@@ -45,7 +43,7 @@ export async function chooseBackend(
 export async function chooseFor(call: Call, wanting: Wanting): Promise<Chosen> {
   const { wanted, required } = wanting;
   const toolbox = openToolbox(call.deps);
-  const mode = call.plugin.linkerd["iptables-mode"];
+  const { backend: mode } = call.settings;
   if (mode === "plain") {
     return {
       choice: requireTools(await equipPlain(toolbox, wanted, required), wanting),
@@ -111,7 +109,10 @@ async function decide(call: Call, { wanted, required }: Wanting): Promise<Decisi
     hint.decision ??
     (decision === undefined
       ? decisionOfTrial(
-          await tryBackends(detecting, { rulesets: trialRulesets(wanted), required }),
+          await tryBackends(detecting, {
+            rulesets: call.settings.profile.trialRulesets(wanted),
+            required,
+          }),
           hint.unseen,
         )
       : lookedAgain(known, decision, hint));
@@ -136,22 +137,3 @@ function lookedAgain(known: Knowledge, decision: Decision, { unseen }: Hint): De
     ...(doubtful === undefined ? {} : { doubtful }),
   };
 }
-
-/** Rulesets with every match and target that pods may get, whatever the conf says: its values are another question. */
-export function trialRulesets(wanted: readonly Family[]): Ruleset[] {
-  return wanted.map((family) => buildRuleset({ ...trialIntent, families: [...wanted] }, family));
-}
-
-const trialIntent: Omit<Intent, "families"> = {
-  inboundPort: 4143,
-  outboundPort: 4140,
-  proxyUid: 2102,
-  proxyGid: 2102,
-  onlyInbound: [],
-  excludeInbound: [{ from: 1, to: 2 }],
-  excludeOutbound: [{ from: 3, to: 3 }],
-  excludeSubnets: [
-    { family: "ipv4", text: "192.0.2.0/24" },
-    { family: "ipv6", text: "2001:db8::/32" },
-  ],
-};

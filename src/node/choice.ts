@@ -1,5 +1,6 @@
 // A backend chosen, with its programs. Edge: the programs are looked for on the node.
 import { CniError, errorCode } from "../cni/error.ts";
+import { optionNames } from "../conf/names.ts";
 import { type Backend, type Family, families } from "../netfilter/table.ts";
 import { plainName, type Toolbox, type Tools, versionTimeoutMs } from "./toolbox.ts";
 
@@ -96,10 +97,9 @@ async function plainOnes(toolbox: Toolbox, wanted: readonly Family[]): Promise<P
   return new Map(found.flatMap(([family, one]) => (one === undefined ? [] : [[family, one]])));
 }
 
-const install = "install iptables 1.8 or later, or set linkerd.iptables-mode to what is there";
-const oneBackend =
-  "the rules of one pod go through one backend: let update-alternatives lead both names to the same, or set linkerd.iptables-mode to nft or legacy and install what that lacks";
-const unanswered = `run it by hand to see what it waits for, or set linkerd.iptables-mode to nft or legacy and install programs with that in their names`;
+const install = `install iptables 1.8 or later, or set ${optionNames.backend} to what is there`;
+const oneBackend = `the rules of one pod go through one backend: let update-alternatives lead both names to the same, or set ${optionNames.backend} to nft or legacy and install what that lacks`;
+const unanswered = `run it by hand to see what it waits for, or set ${optionNames.backend} to nft or legacy and install programs with that in their names`;
 
 // What the plain names are is said: that they are not of this backend does not mean that they are not there.
 function missing(name: string, lacking: readonly Family[], plain: PlainOnes): CniError {

@@ -13,10 +13,10 @@ const programs = [
 ];
 
 /** A text that is the same as long as nothing changed that ADD needs. Looks at files, and starts nothing. */
-export function circumstancesOf({ plugin, deps }: Call): string {
-  const { linkerd, kubernetes } = plugin;
-  const files = ["/bin/sh", kubernetes?.kubeconfig || undefined, ...programs.map(deps.find)];
-  return [linkerd["iptables-mode"], linkerd.ipv6, ...files.map(identityOf)].join(" ");
+export function circumstancesOf({ settings, deps }: Call): string {
+  const { backend, families, pods } = settings;
+  const files = ["/bin/sh", pods.kubernetes?.kubeconfig || undefined, ...programs.map(deps.find)];
+  return [backend, families.includes("ipv6"), ...files.map(identityOf)].join(" ");
 }
 
 function identityOf(file: string | undefined): string {

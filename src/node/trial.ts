@@ -3,7 +3,7 @@ import { CniError } from "../cni/error.ts";
 import type { Call } from "../command/call.ts";
 import { isRefusal } from "../netfilter/converge/refusal.ts";
 import type { Backend, Family } from "../netfilter/table.ts";
-import { type Chosen, detectingOf, trialRulesets } from "./backend.ts";
+import { type Chosen, detectingOf } from "./backend.ts";
 import type { BackendChoice } from "./choice.ts";
 import { type Trial, tryBackends, tryChoice } from "./detect.ts";
 
@@ -22,7 +22,7 @@ export async function tryChosen(
   { choice, free }: Chosen,
   wanted: readonly Family[],
 ): Promise<Tried> {
-  const needed = { rulesets: trialRulesets(wanted), required: [] };
+  const needed = { rulesets: call.settings.profile.trialRulesets(wanted), required: [] };
   const detecting = detectingOf(call);
   // Half of the time, so that there is some left for the other family where one does not come to an end.
   const inTime = { ...detecting, remainingMs: () => call.remainingMs() / 2 };
@@ -54,7 +54,8 @@ async function tryEach(
 async function tryOne(call: Call, choice: BackendChoice, family: Family): Promise<Trial | string> {
   const detecting = { ...detectingOf(call), remainingMs: () => call.remainingMs() / 2 };
   try {
-    return await tryChoice(detecting, choice, { rulesets: trialRulesets([family]), required: [] });
+    const rulesets = call.settings.profile.trialRulesets([family]);
+    return await tryChoice(detecting, choice, { rulesets, required: [] });
   } catch (error) {
     if (error instanceof CniError) return `${error.message} (${error.details})`;
     return error instanceof Error ? error.message : String(error);

@@ -33,6 +33,15 @@ export function readList<T>(
   };
 }
 
+/** A value that was read of a word; where it is undefined, the problem, which begins with the word. */
+export function readAs<T>(
+  word: number | string,
+  value: T | undefined,
+  problem: string,
+): Read<T> | Unreadable {
+  return value === undefined ? { problem: `${JSON.stringify(word)} ${problem}` } : { value };
+}
+
 const blanks = " \t\r\n";
 
 /** The text without blanks, tabs and line ends around it. By index: a pattern would try every blank inside as an end. */

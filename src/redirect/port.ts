@@ -1,5 +1,5 @@
 // TCP ports and ranges: read strictly, brought into one canonical order, packed into rules.
-import { type Bounds, readInteger } from "./integer.ts";
+import { type Bounds, type NumberWord, readInteger } from "./integer.ts";
 import { type Read, trimBlanks, type Unreadable } from "./list.ts";
 
 /** Ports `from` to `to`, both included; 1 to 65535. */
@@ -69,6 +69,11 @@ export function mergePorts(ranges: readonly PortRange[]): PortRange[] {
     else merged[merged.length - 1] = { from: last.from, to: Math.max(last.to, range.to) };
   }
   return merged;
+}
+
+/** The ranges as users write them: `443`, `8000-8010`. */
+export function portWords(ranges: readonly PortRange[]): NumberWord[] {
+  return ranges.map(({ from, to }) => (from === to ? from : `${from}-${to}`));
 }
 
 /** What one multiport match can hold (XT_MULTI_PORTS); a range takes two. */

@@ -2,20 +2,19 @@
 // it. Serves ADD, simulate and CHECK.
 import type { AttachmentRecord } from "../attachment/record.ts";
 import type { Call } from "../command/call.ts";
-import { type Intent, wantedFamilies } from "../mesh/linkerd/intent.ts";
+import { familiesOf, type Intent, narrowed } from "../mesh/profile.ts";
 import type { Left } from "../netfilter/converge/left-out.ts";
 import { lookAt } from "../netfilter/iptables/client.ts";
 import { isSpoken, type Presence } from "../netfilter/iptables/presence.ts";
 import { type Family, families } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
-import { warnOfIpv6 } from "./pod/intent.ts";
+import { isIpv6Off, warnOfIpv6 } from "./pod/intent.ts";
 
 type Done = { readonly left: readonly Left[]; readonly presence: Presence | undefined };
 
 /** The intent as it was carried out: without the families that were left out. */
 export function withoutLeft(intent: Intent, left: readonly Left[]): Intent {
-  const isLeft = (family: Family) => left.some((one) => one.family === family);
-  return { ...intent, families: intent.families.filter((family) => !isLeft(family)) };
+  return narrowed(intent, (family) => !left.some((one) => one.family === family));
 }
 
 /** Warns of a family that is not redirected: its tools do not work, or the conf does not want it although it is there. */
@@ -33,7 +32,7 @@ export function tellFamilies(call: Call, { left, presence }: Done): void {
 // What prevResult names is not looked for, and was told before.
 function tellUnwanted(call: Call, presence: Presence | undefined): void {
   const found = presence?.evidence.get("ipv6") ?? "";
-  if (!call.plugin.linkerd.ipv6 && found !== "") warnOfIpv6(call, { found });
+  if (isIpv6Off(call) && found !== "") warnOfIpv6(call, { found });
 }
 
 type Work = {
@@ -42,27 +41,27 @@ type Work = {
   readonly named: readonly Family[];
 };
 
-/** The families that an ADD would write to now, and which of them it might leave out, if their tools did not work. */
-export type Now = { readonly families: Family[]; readonly optional: Family[] };
+/** The intent for the families that an ADD would write to now; which of them it might leave out, if their tools did not work. */
+export type Now = { readonly intent: Intent; readonly optional: readonly Family[] };
 
 /** Looks what ADD would find; starts a child where prevResult does not name both families. */
 export async function familiesNow(call: Call, { netns, intent, named }: Work): Promise<Now> {
   const looked = families.filter((family) => !named.includes(family));
-  if (looked.length === 0) return { families: intent.families, optional: [] };
+  if (looked.length === 0) return { intent, optional: [] };
   const presence = await lookAt(call.deps, netns, { looked, timeoutMs: call.remainingMs() });
   tellUnwanted(call, presence);
-  const possible = intent.families.filter((family) => {
+  const possible = narrowed(intent, (family) => {
     return family === "ipv4" || named.includes(family) || presence.ipv6Possible;
   });
   const isOptional = (family: Family) => looked.includes(family) && !isSpoken(presence, family);
-  return { families: possible, optional: possible.filter(isOptional) };
+  return { intent: possible, optional: familiesOf(possible).filter(isOptional) };
 }
 
 /**
  * The families to watch for: wanted, and not redirected. A record of an older version does not tell; then the conf does.
  */
 export function openFamilies(call: Call, { intent, open }: Recorded): Family[] {
-  const wanted = open ?? wantedFamilies(call.plugin.linkerd.ipv6);
+  const wanted = open ?? call.settings.families;
   return wanted.filter((family) => !intent.families.includes(family));
 }
 

@@ -2,8 +2,7 @@
 // One child; a second one looks closer where something of nft's own may take the traffic, or keeps save from showing all.
 import { CniError, errorCode } from "../cni/error.ts";
 import type { Call } from "../command/call.ts";
-import { standFor } from "../mesh/linkerd/stand-for.ts";
-import type { Drift } from "../netfilter/compare.ts";
+import type { Drift, StandFor } from "../netfilter/compare.ts";
 import { jobFor } from "../netfilter/converge/job.ts";
 import { readTables } from "../netfilter/converge/readout.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/iptables/client.ts";
@@ -19,6 +18,8 @@ import { listAll, listChains, readNative } from "./native.ts";
 /** What a netns should hold, and through which backend it was written. */
 export type Wanted = {
   readonly rulesets: readonly Ruleset[];
+  /** Whose rules are as good as those of the rulesets. */
+  readonly standFor: StandFor;
   readonly choice: BackendChoice;
   /** Families that are not redirected, and must be once the netns speaks them. */
   readonly open: readonly Family[];
@@ -34,7 +35,7 @@ export type Seen = { readonly drifts: Drift[]; readonly presence: Presence | und
  * @throws CniError 11 when a table could not be read, which is no drift.
  */
 export async function observe(call: Call, netns: Netns, wanted: Wanted): Promise<Seen> {
-  const { choice, open } = wanted;
+  const { choice, open, standFor } = wanted;
   const client = makeClient(call.deps, open);
   const first = await client(netns, await jobsFor(call, wanted), call.remainingMs());
   const saves = first.map(readSave);

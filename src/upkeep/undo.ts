@@ -1,6 +1,6 @@
 // After an ADD that failed: the netns and the record as they were before it, or, where that cannot be brought about or not
 // be seen, the record that says what was intended, by which DEL finds whatever is there.
-import type { AttachmentRecord } from "../attachment/record.ts";
+import { type AttachmentRecord, intentOf } from "../attachment/record.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { type Call, keyOf } from "../command/call.ts";
 import { BatchError } from "../netfilter/iptables/client.ts";
@@ -9,8 +9,8 @@ import type { Netns } from "../netns/path.ts";
 import { chooseBackend } from "../node/backend.ts";
 import type { Attached } from "./attached.ts";
 import { findOwn, removeSpots } from "./clean.ts";
-import { giveBackCloseWait } from "./close-wait.ts";
 import { type Redirected, redirect } from "./redirect.ts";
+import { giveBackSettings } from "./settings.ts";
 
 /** An ADD that failed. */
 export type Failed = {
@@ -23,7 +23,7 @@ export type Failed = {
   readonly done: Made | undefined;
   /** The rules are known to be as they were, since those who failed took back what they had made. */
   readonly isAsBefore: boolean;
-  /** The close-wait setting is, or may be, another than before. */
+  /** A kernel setting is, or may be, another than before. */
   readonly isSet: boolean;
 };
 
@@ -58,8 +58,9 @@ async function takeBack(call: Call, failed: Failed): Promise<boolean> {
     await removeMade(call, netns, { ...failed.done, own: ownOf(record.rulesets) });
   }
   if (isSet) {
-    const closeWaitBefore = latest?.intent.closeWaitSeconds?.toString() ?? record.closeWaitBefore;
-    await giveBackCloseWait(call, netns, { closeWaitBefore });
+    const [setting] = latest === undefined ? [] : (intentOf(latest)?.settings ?? []);
+    const closeWaitBefore = setting?.value ?? record.closeWaitBefore;
+    await giveBackSettings(call, netns, { ...record, closeWaitBefore });
   }
   if (latest !== undefined) return true;
   const { backend, intent } = record;

@@ -15,8 +15,10 @@ import { buildRulesets } from "../../src/mesh/linkerd/ruleset.ts";
 import { someRecord } from "../fake/record.ts";
 import { cases } from "../lab/case.ts";
 
-test.each(cases)("parseRecord() takes back what renderRecord() gives: $name", ({ intent }) => {
-  const record = { ...someRecord, intent, rulesets: buildRulesets(intent) };
+test.each(cases)("parseRecord() takes back what renderRecord() gives: $name", (entry) => {
+  const intent = { families: [...entry.families], ...entry.intent };
+  const rulesets = buildRulesets(entry.intent, entry.families);
+  const record = { ...someRecord, intent, rulesets };
   expect(parseRecord(renderRecord(record))).toEqual(record);
 });
 
@@ -34,6 +36,11 @@ const broken: [when: string, text: string][] = [
   ["it has no format", changed({ format: undefined })],
   ["its backend is unknown", changed({ backend: "bpf" })],
   ["its inode is a string", changed({ netns: { path: "/n", device: 4, inode: "1" } })],
+  ["its intent names no family", changed({ intent: { ...someRecord.intent, families: [] } })],
+  [
+    "its intent names no known family",
+    changed({ intent: { ...someRecord.intent, families: ["ipx"] } }),
+  ],
   ["its intent is none", changed({ intent: { ...someRecord.intent, inboundPort: 0 } })],
   ["its rulesets are missing", changed({ rulesets: undefined })],
   [

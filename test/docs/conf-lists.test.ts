@@ -3,9 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { isJsonObject, type JsonObject } from "../../src/cni/conf.ts";
-import { parseConf, unknownKeys } from "../../src/conf/conf.ts";
-import { apiServerPorts, intentOfConf } from "../../src/mesh/linkerd/values.ts";
-import { thrownBy } from "../fake/thrown.ts";
+import { readSettings } from "../../src/conf/reader.ts";
+import { problemsOf } from "../../src/conf/settings.ts";
 import { root } from "../lab/plugin.ts";
 import { options } from "./schema.ts";
 
@@ -34,12 +33,9 @@ test.each(names)(
 );
 
 test.each(names)("%s has an entry that the plugin takes, without a word of warning", (name) => {
-  const entry = entryOf(name);
-  const conf = parseConf(entry);
-  expect(unknownKeys(entry, conf)).toEqual([]);
-  expect(thrownBy(() => [intentOfConf(conf.linkerd, ["ipv4"]), apiServerPorts(conf.sluice)])).toBe(
-    undefined,
-  );
+  const settings = readSettings(entryOf(name));
+  const { unknownKeys, notes } = settings;
+  expect([unknownKeys, problemsOf(settings), notes]).toEqual([[], [], []]);
 });
 
 test("every-option.conflist has every option", () => {

@@ -3,7 +3,7 @@
 import { load } from "js-yaml";
 import { expect, test } from "vitest";
 import { isJsonObject, type JsonObject } from "../../src/cni/conf.ts";
-import { parseConf, unknownKeys } from "../../src/conf/conf.ts";
+import { readSettings } from "../../src/conf/reader.ts";
 import { configKeys, configPrefix } from "../../src/mesh/linkerd/names.ts";
 import { objectsFor } from "../lab/api-objects.ts";
 import { chartDefault } from "../level/runtime/drop-in/level.ts";
@@ -44,7 +44,7 @@ test("the entry shown is linkerd-cni's rendered default, of our type, with the c
     kubernetes: { kubeconfig: "/etc/cni/net.d/ZZZ-linkerd-cni-kubeconfig" },
     linkerd: chartDefault,
   });
-  expect(unknownKeys(entry ?? {}, parseConf(entry ?? {}))).toEqual([]);
+  expect(readSettings(entry ?? {}).unknownKeys).toEqual([]);
 });
 
 test("the rights shown are those that what is asked for takes", () => {

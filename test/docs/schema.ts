@@ -1,7 +1,8 @@
 // The options, as the schema that reads them has them: one source for the code, README and the example confs.
 import * as z from "zod/mini";
-import { confSchema } from "../../src/conf/conf.ts";
+import { kubernetesSchema, sharedSchema, sluiceSchema, topSchema } from "../../src/conf/schema.ts";
 import { configKeys } from "../../src/mesh/linkerd/names.ts";
+import { linkerdSchema } from "../../src/mesh/linkerd/schema.ts";
 
 /** One option: its path in the conf, and type and default as README words them. */
 export type Option = { readonly path: string; readonly type: string; readonly initial: string };
@@ -18,7 +19,14 @@ type Schema = {
   readonly default?: unknown;
 };
 
-/** All options, in the schema's order. */
+const confSchema = z.object({
+  ...topSchema.shape,
+  linkerd: z.object({ ...linkerdSchema.shape, ...sharedSchema.shape }),
+  kubernetes: kubernetesSchema,
+  sluice: sluiceSchema,
+});
+
+/** All options, section by section in the schemas' order. */
 export function options(): Option[] {
   const schema = z.toJSONSchema(confSchema, { io: "input" });
   return optionsIn(JSON.parse(JSON.stringify(schema)), "");

@@ -2,7 +2,7 @@
 import { CniError } from "../../src/cni/error.ts";
 import type { ApiPod } from "../../src/kube/objects.ts";
 import type { KubeReader } from "../../src/kube/reader.ts";
-import type { Annotations } from "../../src/mesh/linkerd/pod.ts";
+import type { Annotations } from "../../src/mesh/pod.ts";
 import type { World } from "./world.ts";
 
 /** The mark that the injector leaves. */
@@ -32,7 +32,6 @@ export const pod: ApiPod = {
   uid: "0123",
   isMirror: false,
   annotations: {},
-  isControlPlane: false,
   spec: {
     hostNetwork: false,
     labels: {},

@@ -11,6 +11,7 @@ import { CniError, renderError } from "../../src/cni/error.ts";
 import { rawMembers } from "../../src/cni/raw-json.ts";
 import { parseRequest } from "../../src/cni/request.ts";
 import { buildRulesets } from "../../src/mesh/linkerd/ruleset.ts";
+import { families } from "../../src/netfilter/table.ts";
 import { someRecord } from "../fake/record.ts";
 import { anyValue } from "./arbitrary/conf.ts";
 import { intent } from "./arbitrary/intent.ts";
@@ -38,8 +39,12 @@ test("each member's source text is its value, whatever stands around it", {
 
 test("a record reads back as it was written", { timeout: timeoutMs }, async () => {
   const property = fc.property(intent, anyText, (one, text) => {
-    const rulesets = buildRulesets(one);
-    const record = { ...someRecord, intent: one, rulesets, backendReason: text };
+    const record = {
+      ...someRecord,
+      intent: { families: [...families], ...one },
+      rulesets: buildRulesets(one, families),
+      backendReason: text,
+    };
     expect(parseRecord(renderRecord(record))).toEqual(record);
   });
   await holds(property, { part });

@@ -3,13 +3,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod/mini";
-import { CniError } from "../../src/cni/error.ts";
-import { type PluginConf, readConf } from "../../src/conf/conf.ts";
+import { readSettings } from "../../src/conf/reader.ts";
+import { problemsOf } from "../../src/conf/settings.ts";
 import { applyAnnotations } from "../../src/mesh/linkerd/annotation.ts";
 import { type Intent, intentSchema } from "../../src/mesh/linkerd/intent.ts";
 import { configKeys, configPrefix } from "../../src/mesh/linkerd/names.ts";
 import { buildRulesets } from "../../src/mesh/linkerd/ruleset.ts";
-import { intentOfConf, notesOfConf, problemsOfConf } from "../../src/mesh/linkerd/values.ts";
 import { families } from "../../src/netfilter/table.ts";
 import { ledChains } from "../lab/rulesets.ts";
 import { anyConf } from "./arbitrary/conf.ts";
@@ -28,12 +27,12 @@ const plain = /^[\x20-\x7e]{1,3000}$/;
 
 test("any conf is an intent or a reason why not", { timeout: timeoutMs }, async () => {
   const property = fc.property(anyConf, (document) => {
-    const { conf, problems } = readConf(document);
-    const found = intentOrNot(conf);
-    const sentences = [...problemsOfConf(conf), ...notesOfConf(conf), ...problems];
+    const settings = readSettings(document);
+    const { families: wanted, mesh, notes } = settings;
+    const sentences = [...problemsOf(settings), ...notes];
     expect(sentences.filter((sentence) => !oneLine.test(sentence))).toEqual([]);
-    if (found === undefined) expect(problemsOfConf(conf)).not.toEqual([]);
-    else judge(found);
+    if (mesh.intentOf === undefined) expect(mesh.problems).not.toEqual([]);
+    else judge(z.parse(intentSchema, mesh.intentOf(wanted).intent.words));
   });
   await holds(property, { part });
 });
@@ -51,34 +50,21 @@ test("any annotations are an intent and reasons why not", { timeout: timeoutMs }
     ),
     denied: fc.subarray([...configKeys]),
     dropEntries: fc.boolean(),
-    isControlPlane: fc.boolean(),
+    apiServerPorts: fc.constantFrom([], [{ from: 443, to: 443 }]),
   });
-  const property = fc.property(
-    given,
-    ({ conf, annotations, denied, dropEntries, isControlPlane }) => {
-      const pod = { annotations, namespaceAnnotations: {}, isControlPlane, spec: undefined };
-      const policy = { denied, apiServerPorts: [{ from: 443, to: 443 }], dropEntries };
-      const { intent: found, refusals, notes } = applyAnnotations(conf, pod, policy);
-      judge(found);
-      const sentences = [...refusals.map(({ problem }) => problem), ...notes];
-      expect(sentences.filter((sentence) => !plain.test(sentence))).toEqual([]);
-    },
-  );
+  const property = fc.property(given, ({ conf, annotations, ...policy }) => {
+    const pod = { annotations, namespaceAnnotations: {}, spec: undefined };
+    const { intent: found, refusals, notes } = applyAnnotations(conf, pod, policy);
+    judge(found);
+    const sentences = [...refusals.map(({ problem }) => problem), ...notes];
+    expect(sentences.filter((sentence) => !plain.test(sentence))).toEqual([]);
+  });
   await holds(property, { part });
 });
 
-function intentOrNot(conf: PluginConf): Intent | undefined {
-  try {
-    return intentOfConf(conf.linkerd, [...families]);
-  } catch (error) {
-    if (error instanceof CniError && error.code === 7) return undefined;
-    throw error;
-  }
-}
-
 function judge(found: Intent): void {
   expect(z.parse(intentSchema, JSON.parse(JSON.stringify(found)))).toEqual(found);
-  const lines = buildRulesets(found).flatMap((ruleset) =>
+  const lines = buildRulesets(found, families).flatMap((ruleset) =>
     ledChains(ruleset).flatMap(({ jump, rules }) => [jump, ...rules]),
   );
   expect(lines.filter((line) => !ownWords.test(line))).toEqual([]);

@@ -10,7 +10,7 @@ import { CniError } from "../../src/cni/error.ts";
 import { parseRequest } from "../../src/cni/request.ts";
 import { readPrevResult } from "../../src/cni/result.ts";
 import { requireVersion } from "../../src/cni/version.ts";
-import { readConf } from "../../src/conf/conf.ts";
+import { readSettings } from "../../src/conf/reader.ts";
 import { KubeconfigError, loadKubeconfig } from "../../src/kube/kubeconfig.ts";
 import { redact } from "../../src/log.ts";
 import { applyAnnotations } from "../../src/mesh/linkerd/annotation.ts";
@@ -55,7 +55,7 @@ export const readers: readonly Reader[] = [
   },
   {
     name: "a subnet of the conf",
-    read: (text) => readConf({ linkerd: { "subnets-to-ignore": [text], "proxy-uid": text } }),
+    read: (text) => readSettings({ linkerd: { "subnets-to-ignore": [text], "proxy-uid": text } }),
     declares: nothing,
   },
   { name: "CNI_ARGS", read: (text) => podName(parseArgs(text)), declares: nothing },
@@ -127,7 +127,7 @@ function variable(name: string) {
 }
 
 function annotated(annotations: Readonly<Record<string, string>>, dropEntries = false) {
-  const pod = { annotations, namespaceAnnotations: {}, isControlPlane: false, spec: undefined };
+  const pod = { annotations, namespaceAnnotations: {}, spec: undefined };
   return applyAnnotations(leastIntent, pod, { denied: [], apiServerPorts: [], dropEntries });
 }
 

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { buildRulesets } from "../../src/mesh/linkerd/ruleset.ts";
+import { families } from "../../src/netfilter/table.ts";
 import { mergeCidrs, parseCidr } from "../../src/redirect/cidr.ts";
 import { mergePorts, type PortRange, packPorts, parsePorts } from "../../src/redirect/port.ts";
 import { ledChains } from "../lab/rulesets.ts";
@@ -78,7 +79,7 @@ test("whatever is read as ports or subnets is made of our own words", {
 
 test("rules hold nothing but our own words", { timeout: timeoutMs }, async () => {
   const property = fc.property(intent, (one) => {
-    const rulesets = buildRulesets(one);
+    const rulesets = buildRulesets(one, families);
     const lines = rulesets.flatMap((ruleset) =>
       ledChains(ruleset).flatMap(({ jump, rules }) => [jump, ...rules]),
     );

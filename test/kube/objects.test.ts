@@ -1,7 +1,7 @@
 // What is read of the API's objects, and what is taken for none of them.
 import { describe, expect, test } from "vitest";
 import { readNamespace, readPod, readServicePorts } from "../../src/kube/objects.ts";
-import type { PodSpec } from "../../src/mesh/linkerd/pod.ts";
+import type { PodSpec } from "../../src/mesh/pod.ts";
 import {
   namespaceObject,
   type PodWish,
@@ -17,7 +17,7 @@ const spec: PodSpec = {
   containers: [container("app"), container("linkerd-proxy")],
   initContainers: [],
 };
-const facts = { uid: podUid, isMirror: false, annotations: {}, isControlPlane: false, spec };
+const facts = { uid: podUid, isMirror: false, annotations: {}, spec };
 const mirror = {
   "kubernetes.io/config.mirror": "d1",
   "kubernetes.io/config.hash": "d1",
@@ -40,11 +40,7 @@ const pods: [what: string, wish: PodWish, found: object][] = [
   ],
   ["a source that is the API", { annotations: fromApi }, { ...facts, annotations: fromApi }],
   ["annotations", { annotations: { a: "1" } }, { ...facts, annotations: { a: "1" } }],
-  [
-    "a label of the control plane",
-    { labels: label },
-    { ...facts, isControlPlane: true, spec: { ...spec, labels: label } },
-  ],
+  ["labels", { labels: label }, { ...facts, spec: { ...spec, labels: label } }],
   ["the node's network", { hostNetwork: true }, { ...facts, spec: { ...spec, hostNetwork: true } }],
   [
     "a native sidecar",

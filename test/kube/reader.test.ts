@@ -12,7 +12,6 @@ const pod = {
   uid: podUid,
   isMirror: false,
   annotations,
-  isControlPlane: false,
   spec: {
     hostNetwork: false,
     labels: {},

@@ -9,9 +9,9 @@ export type Case = {
   readonly name: string;
   /** The plugin conf's `linkerd` object. */
   readonly linkerd: Readonly<Record<string, unknown>>;
-  /** prevResult's addresses. */
-  readonly addresses: readonly string[];
-  /** What the conf and the addresses mean. */
+  /** Those of a pod that the conf wants redirected. */
+  readonly families: readonly Family[];
+  /** What the conf means. */
   readonly intent: Intent;
 };
 
@@ -33,9 +33,8 @@ export const leastConf: Conf = {
   "proxy-uid": 2102,
 };
 
-/** What the least conf means in a pod that speaks both families. */
+/** What the least conf means. */
 export const leastIntent: Intent = {
-  families: ["ipv4", "ipv6"],
   inboundPort: 4143,
   outboundPort: 4140,
   proxyUid: 2102,
@@ -45,18 +44,18 @@ export const leastIntent: Intent = {
   excludeSubnets: [],
 };
 
-// A pod with addresses of both families and `ipv6` on, unless the case says otherwise.
+// A pod that speaks both families and `ipv6` on, unless the case says otherwise.
 function both(name: string, conf: Conf, intent: Partial<Intent>): Case {
   return {
     name,
     linkerd: { ...leastConf, ipv6: true, ...conf },
-    addresses: [podAddresses.ipv4, podAddresses.ipv6],
+    families: conf["ipv6"] === false ? ["ipv4"] : ["ipv4", "ipv6"],
     intent: { ...leastIntent, ...intent },
   };
 }
 
 function inPod(families: readonly Family[], entry: Case): Case {
-  return { ...entry, addresses: families.map((family) => podAddresses[family]) };
+  return { ...entry, families };
 }
 
 const inbound = (...words: Words): Conf => ({ "inbound-ports-to-ignore": words });
@@ -94,7 +93,6 @@ const dashed = (spans: readonly (readonly [number, number])[]) =>
   spans.map(([from, to]) => `${from}-${to}`);
 
 const noIpv6 = { ipv6: false };
-const onlyIpv4: Partial<Intent> = { families: ["ipv4"] };
 const admin = inbound("4191", "4190");
 const passesAdmin = passesIn([4190, 4191]);
 
@@ -111,11 +109,11 @@ const everything: Conf = {
 
 export const cases: readonly Case[] = [
   // families
-  inPod(["ipv4"], both("chart default", { ...admin, ...noIpv6 }, { ...onlyIpv4, ...passesAdmin })),
-  inPod(["ipv4"], both("least conf", noIpv6, onlyIpv4)),
-  inPod(["ipv4"], both("ipv4 pod, ipv6 on", {}, onlyIpv4)),
-  inPod(["ipv6"], both("ipv6 pod, ipv6 on", {}, { families: ["ipv6"] })),
-  both("dual pod, ipv6 off", noIpv6, onlyIpv4),
+  inPod(["ipv4"], both("chart default", { ...admin, ...noIpv6 }, passesAdmin)),
+  inPod(["ipv4"], both("least conf", noIpv6, {})),
+  inPod(["ipv4"], both("ipv4 pod, ipv6 on", {}, {})),
+  inPod(["ipv6"], both("ipv6 pod, ipv6 on", {}, {})),
+  both("dual pod, ipv6 off", noIpv6, {}),
   both("chart default, dual stack", admin, passesAdmin),
   // the proxy
   both("gid", { "proxy-gid": 2103 }, { proxyGid: 2103 }),
@@ -249,7 +247,7 @@ export const cases: readonly Case[] = [
 ];
 
 export const familyCases: readonly FamilyCase[] = cases.flatMap((entry) =>
-  entry.intent.families.map((family) => ({ title: `${entry.name} (${family})`, entry, family })),
+  entry.families.map((family) => ({ title: `${entry.name} (${family})`, entry, family })),
 );
 
 /** The name of the file in test/golden that holds how iptables-save prints the case's rules. */

@@ -1,8 +1,6 @@
 // Transactions from any state to the ruleset, or to nothing of ours: that they lead there, and in which order tables come.
 import { expect, test } from "vitest";
-import { parseConf } from "../../src/conf/conf.ts";
 import { buildRuleset } from "../../src/mesh/linkerd/ruleset.ts";
-import { intentOfConf } from "../../src/mesh/linkerd/values.ts";
 import { compare } from "../../src/netfilter/compare.ts";
 import { ownOf } from "../../src/netfilter/own.ts";
 import type { Step } from "../../src/netfilter/plan.ts";
@@ -18,6 +16,7 @@ import {
 } from "../../src/netfilter/transaction.ts";
 import { emptyNat, type Nat, printNat, restoreNat, type Tool } from "../fake/nat.ts";
 import { familyCases } from "../lab/case.ts";
+import { meantBy } from "../lab/meant.ts";
 import { rulesetWith, withNat } from "../lab/rulesets.ts";
 import { foreignLines, linkerd, ownLines, stateNames, states } from "../lab/states.ts";
 import { tableOf } from "../lab/trace.ts";
@@ -106,7 +105,7 @@ test.each(familyCases)(
   },
 );
 
-const wanted = buildRuleset(intentOfConf(parseConf({ linkerd }).linkerd, ["ipv4"]), "ipv4");
+const wanted = buildRuleset(meantBy(linkerd).intent, "ipv4");
 
 test.each(stateNames)(
   "transactionTo() leads to the ruleset, and touches nothing foreign, from: %s",

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import type { AttachmentRecord } from "../../src/attachment/record.ts";
 import { cni, failed, loadState, own, succeeded, withLinkerd } from "../fake/call.ts";
+import { intentIn } from "../fake/record.ts";
 import { makeMemoryStore } from "../fake/store.ts";
 import { makeWorld, type World } from "../fake/world.ts";
 import { complete } from "../lab/states.ts";
@@ -73,8 +74,8 @@ test("ADD takes its rules back when the setting cannot be set", async () => {
 });
 
 test("an ADD that fails brings back rules and record of the ADD before it", async () => {
-  const world = fullFor(({ state, intent }) => {
-    return state === "applied" && intent.excludeInbound[0]?.from === 25;
+  const world = fullFor((record) => {
+    return record.state === "applied" && intentIn(record).excludeInbound[0]?.from === 25;
   });
   await cni(world, "ADD");
   const before = world.store.records.get(eth0);

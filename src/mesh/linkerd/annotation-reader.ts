@@ -10,11 +10,10 @@ import {
 } from "../../redirect/list.ts";
 import { printable } from "../../text/printable.ts";
 import { few } from "../../text/telling.ts";
+import type { PodFacts } from "../pod.ts";
+import type { Refusal } from "../profile.ts";
 import { type ConfigKey, configPrefix, namespaceKeys } from "./names.ts";
-import { isMarked, type PodFacts } from "./pod.ts";
-
-/** One annotation that cannot be honoured. */
-export type Refusal = { readonly annotation: string; readonly problem: string };
+import { isMarked } from "./pod.ts";
 
 /** A pod whose annotations are read, what its node's owner wishes, and what there is to say of what was found. */
 export type Reader = {

@@ -2,50 +2,35 @@
 // the conf: what cannot be read is an error with annotation and entry, or a warning if so wished.
 
 import { mergeCidrs, readCidr } from "../../redirect/cidr.ts";
-import type { Read, Unreadable } from "../../redirect/list.ts";
+import { type Read, readAs, type Unreadable } from "../../redirect/list.ts";
 import { readGroup, readUser } from "../../redirect/owner.ts";
-import { mergePorts, type PortRange, readPort, readPorts } from "../../redirect/port.ts";
-import { type Reader, type Refusal, readMany, readOne } from "./annotation-reader.ts";
+import { mergePorts, type PortRange, portWords, readPort, readPorts } from "../../redirect/port.ts";
+import type { PodFacts } from "../pod.ts";
+import type { AnnotationPolicy, Planned } from "../profile.ts";
+import { type Reader, readMany, readOne } from "./annotation-reader.ts";
 import { readSeconds } from "./duration.ts";
 import type { Intent } from "./intent.ts";
 import { configPrefix } from "./names.ts";
 import { nearMisses } from "./near-miss.ts";
-import { type PodFacts, proxyOf } from "./pod.ts";
+import { proxyOf } from "./pod.ts";
 
-/** What the node's owner lets pods say. */
-export type AnnotationPolicy = {
-  /** Keys (without prefix) that pods of this namespace may not set. */
-  readonly denied: readonly string[];
-  /** Ports of the API server, which the mesh's own control plane reaches without its proxy. */
-  readonly apiServerPorts: readonly PortRange[];
-  /** What cannot be read is passed over entry by entry, and the good entries count; refused as a whole otherwise. */
-  readonly dropEntries?: boolean;
-};
+/** A pod's intent in Linkerd's words, and what there is to say of its annotations. */
+export type Annotated = Pick<Planned, "refusals" | "notes"> & { readonly intent: Intent };
 
-export type Annotated = {
-  readonly intent: Intent;
-  /** Annotations that cannot be honoured; the intent is as without them. */
-  readonly refusals: readonly Refusal[];
-  /** Sentences for the log. */
-  readonly notes: readonly string[];
-};
-
-/** The pod's intent. */
+/** The pod's intent: the conf's, with what the pod says. */
 export function applyAnnotations(
   intent: Intent,
   pod: PodFacts,
-  policy: AnnotationPolicy,
+  { denied, dropEntries, apiServerPorts }: AnnotationPolicy,
 ): Annotated {
-  const { denied, dropEntries = false } = policy;
   const reader: Reader = { pod, denied, dropEntries, refusals: [], notes: [] };
   const annotated = readIntent(intent, reader);
-  const outbound = pod.isControlPlane ? policy.apiServerPorts : [];
   const uid = proxyUid(annotated, reader);
   return {
     intent: {
       ...annotated,
       proxyUid: uid,
-      excludeOutbound: mergePorts([...annotated.excludeOutbound, ...outbound]),
+      excludeOutbound: mergePorts([...annotated.excludeOutbound, ...apiServerPorts]),
     },
     refusals: reader.refusals,
     notes: [...reader.notes, ...nearMisses({ ...pod.namespaceAnnotations, ...pod.annotations })],
@@ -82,11 +67,9 @@ function outboundPorts(intent: Intent, reader: Reader): readonly PortRange[] {
   const ports = readMany(reader, "skip-outbound-ports", readPorts);
   if (ports === undefined) return intent.excludeOutbound;
   if (intent.excludeOutbound.length > 0) {
-    const replaced = intent.excludeOutbound.map(({ from, to }) =>
-      from === to ? from : `${from}-${to}`,
-    );
+    const replaced = portWords(intent.excludeOutbound).join(",");
     reader.notes.push(
-      `${configPrefix}skip-outbound-ports replaces the conf's outbound ports ${replaced.join(",")}`,
+      `${configPrefix}skip-outbound-ports replaces the conf's outbound ports ${replaced}`,
     );
   }
   return mergePorts(ports);
@@ -129,8 +112,4 @@ function groupOf(text: string): Read<number | "none"> | Unreadable {
 
 function secondsOf(text: string): Read<number> | Unreadable {
   return readAs(text, readSeconds(text), notADuration);
-}
-
-function readAs<T>(text: string, value: T | undefined, problem: string): Read<T> | Unreadable {
-  return value === undefined ? { problem: `${JSON.stringify(text)} ${problem}` } : { value };
 }

@@ -1,8 +1,7 @@
-// What shall be redirected for one pod, complete and canonical: made once on ADD, kept in the attachment's record, and
-// the only thing that a ruleset is built from. So ADD, CHECK, DEL and repair cannot mean different things.
+// What shall be redirected for one pod, in Linkerd's words: made once on ADD, kept in the attachment's record, and the only
+// thing that a ruleset is built from. So ADD, CHECK, DEL and repair cannot mean different things.
 import * as z from "zod/mini";
-import { type Family, families } from "../../netfilter/table.ts";
-import { familyOf } from "../../redirect/cidr.ts";
+import { families } from "../../netfilter/table.ts";
 
 const port = z.int().check(z.minimum(1), z.maximum(65535));
 const id = z.int().check(z.minimum(1), z.maximum(4_294_967_294));
@@ -10,8 +9,6 @@ const ranges = z.readonly(z.array(z.object({ from: port, to: port })));
 
 /** The schema reads intents back from records; an intent in memory is already of this shape. */
 export const intentSchema = z.object({
-  /** The families whose traffic is redirected; at least one. */
-  families: z.array(z.enum(families)).check(z.minLength(1)),
   /** Where the proxy listens for what comes in, and for what goes out. */
   inboundPort: port,
   outboundPort: port,
@@ -35,18 +32,3 @@ export const intentSchema = z.object({
 });
 
 export type Intent = z.infer<typeof intentSchema>;
-
-/** The families that the conf wants redirected, in pods that have them. */
-export function wantedFamilies(ipv6: boolean): Family[] {
-  return ipv6 ? [...families] : ["ipv4"];
-}
-
-/**
- * The families that addresses are of, IPv6 only where the conf wants it. None at all is held to be IPv4, whose address comes
- * later.
- */
-export function familiesOf(addresses: readonly string[], ipv6: boolean): Family[] {
-  const present = new Set(addresses.map(familyOf));
-  const named = wantedFamilies(ipv6).filter((family) => present.has(family));
-  return named.length > 0 ? named : ["ipv4"];
-}

@@ -63,3 +63,6 @@ export const namespaceKeys: readonly ConfigKey[] = [
   "proxy-uid",
   "proxy-gid",
 ];
+
+/** How long conntrack remembers a connection that one side has closed (linkerd-init sets the same). */
+export const closeWaitSetting = "net.netfilter.nf_conntrack_tcp_timeout_close_wait";

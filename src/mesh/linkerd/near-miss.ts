@@ -1,6 +1,6 @@
 // Keys of annotations that look like ours and are not: silently ignored ones have cost people days (linkerd2#5873, #8100).
+import type { Annotations } from "../pod.ts";
 import { configKeys, configPrefix } from "./names.ts";
-import type { Annotations } from "./pod.ts";
 
 /** So many are told of: annotations are many where somebody wants the log full. */
 const most = 10;

@@ -1,41 +1,14 @@
-// The facts of a pod that decide whether it is redirected, and what is odd about it. Pure: from where the facts come
-// (the runtime's annotations, or the API) is upkeep/pod/facts.ts' business.
+// What of a pod decides whether Linkerd redirects it, and what is odd about it.
+import type { Annotations, Container, KnownPod, PodSpec } from "../pod.ts";
 import {
-  controlPlaneLabel,
-  createdByAnnotation,
   initContainer,
-  injectAnnotation,
   ownInitContainers,
   proxyContainer,
   proxyVersionAnnotation,
 } from "./names.ts";
 
-export type Annotations = Readonly<Record<string, string>>;
-
-/** A container, with the user that it runs as when it or its pod says so. */
-export type Container = { readonly name: string; readonly runAsUser: number | undefined };
-
-export type PodFacts = {
-  readonly annotations: Annotations;
-  /** The namespace's, for what the pod does not say; the injector copies them onto pods, so the runtime's facts have none. */
-  readonly namespaceAnnotations: Annotations;
-  readonly isControlPlane: boolean;
-  /** Only the API tells; undefined when the facts are the runtime's. */
-  readonly spec: PodSpec | undefined;
-};
-
-export type PodSpec = {
-  readonly hostNetwork: boolean;
-  readonly labels: Annotations;
-  readonly containers: readonly Container[];
-  readonly initContainers: readonly Container[];
-};
-
 /** Why a pod is not redirected; undefined when it is. With a spec by linkerd-cni's rule, else by the injector's mark. */
-export function skipReason({
-  annotations,
-  spec,
-}: Pick<PodFacts, "annotations" | "spec">): string | undefined {
+export function skipReason({ annotations, spec }: KnownPod): string | undefined {
   if (spec === undefined) {
     return isMarked(annotations)
       ? undefined
@@ -51,23 +24,6 @@ export function skipReason({
 /** True for a pod that the injector gave a proxy: it carries all annotations that count, its namespace's among them. */
 export function isMarked(annotations: Annotations): boolean {
   return (annotations[proxyVersionAnnotation] ?? "") !== "";
-}
-
-/**
- * What annotations alone tell of a pod that may be Linkerd's control plane: "injected" where they say that it was given its
- * proxy like any other, "installed" where a chart or the command line made it, else "unknown".
- */
-export function originOf(annotations: Annotations): "injected" | "installed" | "unknown" {
-  const createdBy = annotations[createdByAnnotation] ?? "";
-  const inject = annotations[injectAnnotation] ?? "";
-  if (createdBy.startsWith("linkerd/proxy-injector")) return "injected";
-  if (inject === "enabled" || inject === "ingress") return "injected";
-  return /^linkerd\/(helm|cli)( |$)/.test(createdBy) ? "installed" : "unknown";
-}
-
-/** True for pods of Linkerd's own control plane. */
-export function isControlPlane(spec: PodSpec): boolean {
-  return (spec.labels[controlPlaneLabel] ?? "") !== "";
 }
 
 /** The proxy's container: an ordinary one, or a native sidecar among the init containers. */

@@ -32,9 +32,9 @@ export function buildRuleset(intent: Intent, family: Family): Ruleset {
   return { family, tables: [nat], traffic };
 }
 
-/** The desired rules of all families of the intent. */
-export function buildRulesets(intent: Intent): Ruleset[] {
-  return intent.families.map((family) => buildRuleset(intent, family));
+/** The desired rules of these families. */
+export function buildRulesets(intent: Intent, families: readonly Family[]): Ruleset[] {
+  return families.map((family) => buildRuleset(intent, family));
 }
 
 function inbound(intent: Intent, family: Family): OwnChain {

@@ -7,22 +7,12 @@ import { type Call, subjectOf } from "../../command/call.ts";
 import type { ApiPod } from "../../kube/objects.ts";
 import type { KubeReader } from "../../kube/reader.ts";
 import { UnansweredError } from "../../kube/unanswered.ts";
-import {
-  type Annotations,
-  isMarked,
-  originOf,
-  type PodFacts,
-  skipReason,
-} from "../../mesh/linkerd/pod.ts";
-import { apiServerPorts } from "../../mesh/linkerd/values.ts";
-import type { PortRange } from "../../redirect/port.ts";
+import type { Annotations, KnownPod } from "../../mesh/pod.ts";
+import type { Said } from "../../mesh/profile.ts";
+import { type PortRange, portWords } from "../../redirect/port.ts";
 
 /** What a pod says about its redirect. */
-export type PodWords = {
-  readonly facts: PodFacts;
-  /** Ports of the API server, for a pod of the control plane. */
-  readonly apiServerPorts: readonly PortRange[];
-};
+export type PodWords = Pick<Said, "facts" | "apiServerPorts">;
 
 /** What becomes of the pod: redirected by the conf alone, redirected as it says, or left alone for a reason. */
 export type Verdict =
@@ -57,9 +47,8 @@ type Source =
   | { readonly kind: "annotations"; readonly annotations: Annotations }
   | { readonly kind: "api"; readonly kubeconfig: string };
 
-function sourceOf({ plugin, network }: Call): Source {
-  const { kubernetes } = plugin;
-  const named = plugin.sluice["pod-source"];
+function sourceOf({ settings, network }: Call): Source {
+  const { kubernetes, source: named } = settings.pods;
   if (named === undefined && kubernetes === undefined) return { kind: "conf" };
   const wanted = named ?? "auto";
   const kubeconfig = kubernetes?.kubeconfig ?? "";
@@ -91,59 +80,56 @@ function runtimeAnnotations(document: Call["network"]["document"]): Annotations 
 const usuallyExcluded: readonly string[] = ["kube-system"];
 
 // Asked first: these never wait for the API, least of all the agent's own pod, which brings the token to ask it with.
-function skipByName({ pod, plugin }: Call): string | undefined {
+function skipByName({ pod, settings }: Call): string | undefined {
   const { namespace, name } = pod;
   if (namespace === "") return undefined;
-  const { "exclude-namespaces": written = [], "agent-pod": agent } = plugin.sluice;
+  const { excludedNamespaces: written = [], agent } = settings.pods;
   if (written.includes(namespace)) return `namespace ${namespace} is excluded`;
-  const isAgent = agent?.namespace === namespace && name.startsWith(agent["name-prefix"]);
+  const isAgent = agent?.namespace === namespace && name.startsWith(agent.namePrefix);
   return isAgent ? "the pod is the node agent's own" : undefined;
 }
 
 function judgeByAnnotations(call: Call, annotations: Annotations): Verdict {
-  const reason = skipReason({ annotations, spec: undefined });
+  const { profile, pods } = call.settings;
+  const known: KnownPod = { annotations, spec: undefined };
+  const reason = profile.skipReason(known);
   if (reason !== undefined) return { kind: "skip", reason };
   const words = () => {
-    const usual = apiServerPorts(call.plugin.sluice);
-    const isControlPlane = guessControlPlane(call, annotations);
-    const facts = { annotations, namespaceAnnotations: {}, isControlPlane, spec: undefined };
-    return Promise.resolve({ facts, apiServerPorts: usual });
+    const apiServerPorts = isControlPlane(call, known) ? pods.apiServerPorts : [];
+    return Promise.resolve({ facts: { ...known, namespaceAnnotations: {} }, apiServerPorts });
   };
   return { kind: "pod", words };
 }
 
-// The runtime hands over no labels, which would tell. In the control plane's namespace there are other pods too: those
-// that the injector gave their proxy.
-function guessControlPlane({ pod, plugin, log }: Call, annotations: Annotations): boolean {
-  const { "control-plane-namespace": namespaces, "api-server-ports": ports } = plugin.sluice;
-  const isListed = [namespaces].flat().includes(pod.namespace);
-  const origin = originOf(annotations);
-  if (!isListed && origin === "installed") log.warn({ pod }, unlistedWarning);
-  if (!isListed || origin === "injected") return false;
-  log.info(
-    { pod, ports },
-    "taken for the mesh's control plane: the API server's ports are excluded",
-  );
-  return true;
+// Where the runtime's annotations are all that is known, this is a guess, and told.
+function isControlPlane({ settings, pod, log }: Call, known: KnownPod): boolean {
+  const { controlPlaneNamespaces, apiServerPorts } = settings.pods;
+  const isListed = controlPlaneNamespaces.includes(pod.namespace);
+  const { isControlPlane, warning } = settings.profile.controlPlane(known, isListed);
+  if (warning !== undefined) log.warn({ pod }, warning);
+  if (isControlPlane && known.spec === undefined) {
+    log.info(
+      { pod, ports: portWords(apiServerPorts) },
+      "taken for the mesh's control plane: the API server's ports are excluded",
+    );
+  }
+  return isControlPlane;
 }
-
-const unlistedWarning =
-  "made by Linkerd's chart or command line, in a namespace that sluice.control-plane-namespace does not name: if it is the control plane, it cannot reach the API server";
 
 async function judgeByApi(call: Call, kubeconfig: string): Promise<Verdict> {
   const asked = await ask(call, kubeconfig);
   if ("reason" in asked) return { kind: "skip", ...asked };
   const { kube, found } = asked;
+  const { profile } = call.settings;
   requireSamePod(call, found);
-  const reason = skipReason(found);
+  const reason = profile.skipReason(found);
   if (reason !== undefined) return { kind: "skip", reason };
   const words = async () => {
-    const usual = apiServerPorts(call.plugin.sluice);
-    const namespaceAnnotations = isMarked(found.annotations)
+    const namespaceAnnotations = profile.carriesAll(found.annotations)
       ? {}
       : await kube.namespaceAnnotations(call.pod.namespace);
-    const ports = found.isControlPlane ? await readApiServerPorts(call, kube, usual) : [];
-    return { facts: { ...found, namespaceAnnotations }, apiServerPorts: ports };
+    const apiServerPorts = isControlPlane(call, found) ? await readApiServerPorts(call, kube) : [];
+    return { facts: { ...found, namespaceAnnotations }, apiServerPorts };
   };
   return { kind: "pod", words };
 }
@@ -179,29 +165,25 @@ async function ask(call: Call, kubeconfig: string): Promise<Asked | { readonly r
 
 // The runtime's annotations, where it sends them, tell as well as they do for a conf that goes by them.
 function reasonUnasked(call: Call, kube: KubeReader | undefined): string | undefined {
-  const { network, pod, plugin } = call;
+  const { network, pod, settings } = call;
   const annotations = runtimeAnnotations(network.document);
   if (annotations !== undefined) {
-    const isUnmarked = skipReason({ annotations, spec: undefined }) !== undefined;
+    const isUnmarked = settings.profile.skipReason({ annotations, spec: undefined }) !== undefined;
     return isUnmarked && kube !== undefined
       ? "the API server does not answer, and the runtime's annotations mark no proxy"
       : undefined;
   }
   const isUsual =
-    plugin.sluice["exclude-namespaces"] === undefined && usuallyExcluded.includes(pod.namespace);
+    settings.pods.excludedNamespaces === undefined && usuallyExcluded.includes(pod.namespace);
   return isUsual ? `the API server does not answer, and the pod is in ${pod.namespace}` : undefined;
 }
 
 // The control plane must come up also where it may not read services: the usual ports are a good guess.
-async function readApiServerPorts(
-  call: Call,
-  kube: KubeReader,
-  usual: readonly PortRange[],
-): Promise<readonly PortRange[]> {
+async function readApiServerPorts(call: Call, kube: KubeReader): Promise<readonly PortRange[]> {
   try {
     return await kube.apiServerPorts();
   } catch (error) {
     call.log.warn({ err: error }, "the API server's ports are taken from the conf");
-    return usual;
+    return call.settings.pods.apiServerPorts;
   }
 }

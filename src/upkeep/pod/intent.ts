@@ -1,8 +1,10 @@
 // What shall be redirected for the call's pod: the conf, then what the pod says, for the families that it has.
 import type { PrevResult } from "../../cni/result.ts";
 import type { Call } from "../../command/call.ts";
-import { familiesOf, type Intent, wantedFamilies } from "../../mesh/linkerd/intent.ts";
-import type { Family } from "../../netfilter/table.ts";
+import { optionNames } from "../../conf/names.ts";
+import type { Intent } from "../../mesh/profile.ts";
+import { type Family, families } from "../../netfilter/table.ts";
+import { familyOf } from "../../redirect/cidr.ts";
 import { wishFor } from "./wish.ts";
 
 /** The pod's intent, or why it has none. */
@@ -21,32 +23,25 @@ export type Derived =
  * @throws CniError 7 for the conf, 103 for annotations that cannot be honoured, 11 or 103 when the pod cannot be read.
  */
 export async function deriveIntent(call: Call, prevResult: PrevResult): Promise<Derived> {
-  const { linkerd } = call.plugin;
   const wish = await wishFor(call);
   if (wish.kind === "skip") return wish;
-  const intent = { ...wish.intent, families: wantedFamilies(linkerd.ipv6) };
   const { addresses } = prevResult;
-  const named = addresses.length === 0 ? [] : familiesOf(addresses, true);
-  if (!linkerd.ipv6 && named.includes("ipv6")) warnOfIpv6(call, { addresses });
-  warnOfGaps(call, intent);
-  return { kind: "intent", intent, named };
+  const present = addresses.map(familyOf);
+  const named = families.filter((family) => present.includes(family));
+  if (isIpv6Off(call) && named.includes("ipv6")) warnOfIpv6(call, { addresses });
+  for (const { message, fields } of wish.warnings) call.log.warn({ ...fields }, message);
+  return { kind: "intent", intent: wish.intent, named };
+}
+
+/** True where the conf does not want IPv6 redirected. */
+export function isIpv6Off({ settings }: Call): boolean {
+  return !settings.families.includes("ipv6");
 }
 
 /** Warns of IPv6 that passes by because the conf says so; `found` shows that it is there. */
 export function warnOfIpv6(call: Call, found: Readonly<Record<string, unknown>>): void {
   call.log.warn(
     { ...found },
-    "the pod has IPv6 addresses and linkerd.ipv6 is off: they pass the proxy by",
+    `the pod has IPv6 addresses and ${optionNames.ipv6} is off: they pass the proxy by`,
   );
-}
-
-// What was asked for, and is seldom meant.
-function warnOfGaps(call: Call, { families, excludeSubnets }: Intent): void {
-  const all = excludeSubnets.filter(({ family, text }) => {
-    return families.includes(family) && text.endsWith("/0");
-  });
-  if (all.length > 0) {
-    const subnets = all.map(({ text }) => text);
-    call.log.warn({ subnets }, "all sources are excluded: what comes in passes the proxy by");
-  }
 }

@@ -1,7 +1,6 @@
 // Intents, rulesets and records, as ADD may make them of any conf and any annotations.
 import fc from "fast-check";
 import type { Intent } from "../../../src/mesh/linkerd/intent.ts";
-import { families } from "../../../src/netfilter/table.ts";
 import { type Cidr, mergeCidrs, parseCidr } from "../../../src/redirect/cidr.ts";
 import { mergePorts, type PortRange } from "../../../src/redirect/port.ts";
 
@@ -30,7 +29,6 @@ const optional = <T>(key: string, value: fc.Arbitrary<T>) =>
 export const intent: fc.Arbitrary<Intent> = fc
   .tuple(
     fc.record({
-      families: fc.subarray([...families], { minLength: 1 }),
       inboundPort: port,
       outboundPort: port,
       proxyUid: id,

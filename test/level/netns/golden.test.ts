@@ -3,13 +3,12 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import { parseConf } from "../../../src/conf/conf.ts";
 import { buildRuleset } from "../../../src/mesh/linkerd/ruleset.ts";
-import { intentOfConf } from "../../../src/mesh/linkerd/values.ts";
 import { renderRestore } from "../../../src/netfilter/restore.ts";
 import { backends } from "../../../src/netfilter/table.ts";
 import { freshTransaction } from "../../../src/netfilter/transaction.ts";
 import { type FamilyCase, familyCases, goldenFile } from "../../lab/case.ts";
+import { meantBy } from "../../lab/meant.ts";
 import { ownLines, restore, save } from "../../lab/states.ts";
 import { named, test } from "./level.ts";
 
@@ -37,7 +36,6 @@ test("test/golden holds one file for each case, and no other", () => {
 
 /** What ADD loads into a fresh netns for the case. */
 function restoreText({ entry, family }: FamilyCase): string {
-  const { linkerd } = parseConf({ linkerd: entry.linkerd });
-  const intent = intentOfConf(linkerd, entry.intent.families);
+  const { intent } = meantBy(entry.linkerd);
   return renderRestore(freshTransaction(buildRuleset(intent, family)));
 }

@@ -59,5 +59,5 @@ test.each(rows)("a setting cannot be used when %s", async (...row) => {
     `${file}: ${problem}`,
   );
   expect(await rejectionOf(readSysctl(netns, name, looking))).toEqual(error);
-  expect(await rejectionOf(writeSysctl(netns, { name, value: 60 }, looking))).toEqual(error);
+  expect(await rejectionOf(writeSysctl(netns, { name, value: "60" }, looking))).toEqual(error);
 });

@@ -1,17 +1,16 @@
 // Values of annotations that are none: whatever a resolver or another parser would make of them, no rule gets it.
 import { expect, test } from "vitest";
 import { applyAnnotations } from "../../../src/mesh/linkerd/annotation.ts";
-import type { PodFacts } from "../../../src/mesh/linkerd/pod.ts";
+import type { PodFacts } from "../../../src/mesh/pod.ts";
 import { leastIntent } from "../../lab/case.ts";
 
-const policy = { denied: [], apiServerPorts: [] };
+const policy = { denied: [], apiServerPorts: [], dropEntries: false };
 
 /** What is made of one annotation of a pod whose conf excludes nothing. */
 function appliedOf(key: string, text: string) {
   const pod: PodFacts = {
     annotations: { [`config.linkerd.io/${key}`]: text },
     namespaceAnnotations: {},
-    isControlPlane: false,
     spec: undefined,
   };
   return applyAnnotations(leastIntent, pod, policy);

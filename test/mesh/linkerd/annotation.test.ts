@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { applyAnnotations } from "../../../src/mesh/linkerd/annotation.ts";
 import type { Intent } from "../../../src/mesh/linkerd/intent.ts";
-import type { Annotations, PodFacts } from "../../../src/mesh/linkerd/pod.ts";
+import type { Annotations, PodFacts } from "../../../src/mesh/pod.ts";
 import { leastIntent } from "../../lab/case.ts";
 
 const span = (from: number, to = from) => ({ from, to });
@@ -15,10 +15,9 @@ const conf: Intent = {
 const silent: PodFacts = {
   annotations: {},
   namespaceAnnotations: {},
-  isControlPlane: false,
   spec: undefined,
 };
-const policy = { denied: [], apiServerPorts: [span(443), span(6443)] };
+const policy = { denied: [], dropEntries: false, apiServerPorts: [] };
 
 const prefixed = (entries: Record<string, string>): Annotations =>
   Object.fromEntries(
@@ -192,7 +191,8 @@ test("applyAnnotations() refuses what the namespace may not set, and takes the r
 });
 
 test("applyAnnotations() lets the control plane reach the API server", () => {
-  const { intent } = applyAnnotations(conf, { ...silent, isControlPlane: true }, policy);
+  const reaching = { ...policy, apiServerPorts: [span(443), span(6443)] };
+  const { intent } = applyAnnotations(conf, silent, reaching);
   const ports = [span(443), span(4567, 4568), span(6443), span(9000)];
   expect(intent).toEqual({ ...conf, excludeOutbound: ports });
 });

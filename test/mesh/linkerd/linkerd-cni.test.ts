@@ -3,22 +3,15 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { CniError } from "../../../src/cni/error.ts";
-import { parseConf } from "../../../src/conf/conf.ts";
 import { applyAnnotations } from "../../../src/mesh/linkerd/annotation.ts";
-import { familiesOf } from "../../../src/mesh/linkerd/intent.ts";
-import {
-  type Annotations,
-  isControlPlane,
-  type PodSpec,
-  skipReason,
-} from "../../../src/mesh/linkerd/pod.ts";
+import { controlPlane } from "../../../src/mesh/linkerd/control-plane.ts";
+import { skipReason } from "../../../src/mesh/linkerd/pod.ts";
 import { buildRulesets } from "../../../src/mesh/linkerd/ruleset.ts";
-import { intentOfConf } from "../../../src/mesh/linkerd/values.ts";
+import type { Annotations, PodSpec } from "../../../src/mesh/pod.ts";
 import { content } from "../../../src/netfilter/rule.ts";
 import { parseSave } from "../../../src/netfilter/save.ts";
 import type { Ruleset, Table } from "../../../src/netfilter/table.ts";
-import { podAddresses } from "../../lab/case.ts";
+import { meantBy } from "../../lab/meant.ts";
 import { natIn } from "../../lab/rulesets.ts";
 import { packetsAround, tracer } from "../../lab/trace.ts";
 
@@ -57,14 +50,13 @@ const [skipInbound, skipOutbound] = [
   "config.linkerd.io/skip-inbound-ports",
   "config.linkerd.io/skip-outbound-ports",
 ];
-const noUid = (word: number) =>
-  `invalid conf: linkerd.proxy-uid: ${word} is not a user id (1 to 4294967294)`;
+const noUid = (word: number) => `linkerd.proxy-uid: ${word} is not a user id (1 to 4294967294)`;
 const noId = (word: string) => `"${word}" is not an id (1 to 4294967294)`;
 const noPort = (word: string) => `"${word}" is not a port (1 to 65535)`;
 const noSubnet = (word: string) => `"${word}" is not a subnet (like 10.0.0.0/8 or fd00::/8)`;
 
 /** What the API says of the Service `kubernetes`. */
-const apiServerPorts = [
+const servicePorts = [
   { from: 443, to: 443 },
   { from: 6443, to: 6443 },
 ];
@@ -76,7 +68,7 @@ type Ours = string | Saved[];
 const others: Readonly<Record<string, [reason: string, ours: Ours]>> = {
   "one string with two ports": ["drops the entry, then fails half-way", [defaults]],
   "uid 0": ["writes no owner rule: the proxy redirects itself", noUid(0)],
-  "no uid": ["writes no owner rule", "invalid conf: linkerd.proxy-uid is missing"],
+  "no uid": ["writes no owner rule", "linkerd.proxy-uid is missing"],
   "subnet v6 in a v4 pod": ["fails half-way", [defaults]],
   "subnets mixed, dual": [
     "fails half-way",
@@ -89,8 +81,8 @@ const others: Readonly<Record<string, [reason: string, ours: Ours]>> = {
     "fails; an address alone can only be meant as a subnet of one",
     [[admin, from("10.0.0.1/32"), toProxy, ...sent]],
   ],
-  "no proxy ports": ["redirects to port 0", "invalid conf: linkerd.incoming-proxy-port is missing"],
-  "port 65536": ["fails as we do", `invalid conf: linkerd.incoming-proxy-port: ${noPort("65536")}`],
+  "no proxy ports": ["redirects to port 0", "linkerd.incoming-proxy-port is missing"],
+  "port 65536": ["fails as we do", `linkerd.incoming-proxy-port: ${noPort("65536")}`],
   simulate: ["writes nothing; nor do we, but the rules are made and logged", [defaults]],
   "port as string": ["fails; a number in quotes can only be meant so", [defaults]],
   "ignore as numbers": ["fails; numbers can only be meant so", [defaults]],
@@ -119,13 +111,13 @@ function oursFor(entry: Entry): Ruleset[] | string {
   const spec = specOf(entry);
   const skipped = skipReason({ annotations, spec });
   if (skipped !== undefined) return skipped;
-  const conf = parseConf({ linkerd }).linkerd;
-  const addresses = conf.ipv6 ? [podAddresses.ipv4, podAddresses.ipv6] : [podAddresses.ipv4];
-  const facts = { annotations, namespaceAnnotations, isControlPlane: isControlPlane(spec), spec };
-  const draft = intentOfConf(conf, familiesOf(addresses, conf.ipv6));
-  const { intent, refusals } = applyAnnotations(draft, facts, { denied: [], apiServerPorts });
+  const { intent: draft, families } = meantBy(linkerd);
+  const facts = { annotations, namespaceAnnotations, spec };
+  const apiServerPorts = controlPlane(facts, false).isControlPlane ? servicePorts : [];
+  const policy = { denied: [], apiServerPorts, dropEntries: false };
+  const { intent, refusals } = applyAnnotations(draft, facts, policy);
   const refused = refusals.map(({ annotation, problem }) => `${annotation}: ${problem}`);
-  return refused.length > 0 ? refused.join("; ") : buildRulesets(intent);
+  return refused.length > 0 ? refused.join("; ") : buildRulesets(intent, families);
 }
 
 const proxy = "linkerd-proxy";
@@ -190,6 +182,6 @@ function decided(entry: Entry): Ours {
     const ours = oursFor(entry);
     return typeof ours === "string" ? ours : ours.map(plain);
   } catch (error) {
-    return error instanceof CniError ? error.message : String(error);
+    return error instanceof Error ? error.message : String(error);
   }
 }

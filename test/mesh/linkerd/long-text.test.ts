@@ -4,10 +4,9 @@
 import { expect, test } from "vitest";
 import { parseArgs } from "../../../src/cni/args.ts";
 import { rawMembers } from "../../../src/cni/raw-json.ts";
-import { parseConf } from "../../../src/conf/conf.ts";
+import { readSettings } from "../../../src/conf/reader.ts";
 import { applyAnnotations } from "../../../src/mesh/linkerd/annotation.ts";
 import { configKeys, configPrefix } from "../../../src/mesh/linkerd/names.ts";
-import { intentOfConf, notesOfConf, problemsOfConf } from "../../../src/mesh/linkerd/values.ts";
 import { leastConf, leastIntent } from "../../lab/case.ts";
 
 /** For one test, on a machine that is busy: reading all shapes takes a second, or minutes where one is read badly. */
@@ -58,7 +57,6 @@ test.each(configKeys)(
         const pod = {
           annotations: { [configPrefix + key]: textOf(shape) },
           namespaceAnnotations: {},
-          isControlPlane: false,
           spec: undefined,
         };
         const policy = { denied: [], apiServerPorts: [], dropEntries };
@@ -72,10 +70,11 @@ test.each(configKeys)(
 
 test("applyAnnotations() refuses an annotation that Kubernetes would not let through", () => {
   const annotations = { [`${configPrefix}skip-inbound-ports`]: "1".repeat(longest + 1) };
-  const pod = { annotations, namespaceAnnotations: {}, isControlPlane: false, spec: undefined };
+  const pod = { annotations, namespaceAnnotations: {}, spec: undefined };
   const { intent, refusals } = applyAnnotations(leastIntent, pod, {
     denied: [],
     apiServerPorts: [],
+    dropEntries: false,
   });
   expect(intent).toEqual(leastIntent);
   expect(refusals).toEqual([
@@ -91,7 +90,6 @@ test("applyAnnotations() refuses a list of more entries than there can be rules 
   const said = (count: number) => ({
     annotations: { [`${configPrefix}skip-outbound-ports`]: listOf(count) },
     namespaceAnnotations: {},
-    isControlPlane: false,
     spec: undefined,
   });
   const policy = { denied: [], apiServerPorts: [], dropEntries: true };
@@ -122,8 +120,12 @@ test.each(keys)(
   (_, key) => {
     const count = Math.floor((4 * longest) / key(0).length);
     const annotations = Object.fromEntries(Array.from({ length: count }, (_, i) => [key(i), ""]));
-    const pod = { annotations, namespaceAnnotations: {}, isControlPlane: false, spec: undefined };
-    const { notes } = applyAnnotations(leastIntent, pod, { denied: [], apiServerPorts: [] });
+    const pod = { annotations, namespaceAnnotations: {}, spec: undefined };
+    const { notes } = applyAnnotations(leastIntent, pod, {
+      denied: [],
+      apiServerPorts: [],
+      dropEntries: false,
+    });
     expect(notes.length).toBeLessThanOrEqual(10);
   },
 );
@@ -134,11 +136,10 @@ test("the conf's lists and numbers are read in time", generous, () => {
     const keys = ["inbound-ports-to-ignore", "ports-to-redirect", "subnets-to-ignore"] as const;
     const lists = Object.fromEntries(keys.map((key) => [key, [text, ...text.slice(0, 4_096)]]));
     const words = { "proxy-gid": text, "close-wait-timeout": text };
-    const conf = parseConf({ linkerd: { ...leastConf, ...lists, ...words } });
-    const problems = problemsOfConf(conf);
-    expect(problems.length).toBeGreaterThan(0);
-    expect(JSON.stringify([problems, notesOfConf(conf)]).length).toBeLessThan(16_384);
-    expect(() => intentOfConf(conf.linkerd, ["ipv4"])).toThrow();
+    const { mesh, notes } = readSettings({ linkerd: { ...leastConf, ...lists, ...words } });
+    expect(mesh.problems.length).toBeGreaterThan(0);
+    expect(JSON.stringify([mesh.problems, notes]).length).toBeLessThan(16_384);
+    expect(mesh.intentOf).toBe(undefined);
   }
 });
 

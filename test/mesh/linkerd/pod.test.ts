@@ -1,16 +1,7 @@
 // Which pods are redirected, and what is odd about them.
 import { expect, test } from "vitest";
-import {
-  type Annotations,
-  type Container,
-  isControlPlane,
-  isMarked,
-  oddities,
-  originOf,
-  type PodSpec,
-  proxyOf,
-  skipReason,
-} from "../../../src/mesh/linkerd/pod.ts";
+import { isMarked, oddities, proxyOf, skipReason } from "../../../src/mesh/linkerd/pod.ts";
+import type { Annotations, Container, PodSpec } from "../../../src/mesh/pod.ts";
 
 const named = (name: string, runAsUser?: number): Container => ({ name, runAsUser });
 const proxy = named("linkerd-proxy", 2102);
@@ -60,16 +51,6 @@ test.each(specs)("skipReason() goes by the spec when %s", (_, change, reason) =>
   expect(skipReason({ annotations: {}, spec: { ...meshed, ...change } })).toBe(reason);
 });
 
-test("isControlPlane() goes by the label", () => {
-  const label = "linkerd.io/control-plane-component";
-  const labelled = (labels: Annotations) => isControlPlane({ ...meshed, labels });
-  expect([labelled({}), labelled({ [label]: "" }), labelled({ [label]: "x" })]).toEqual([
-    false,
-    false,
-    true,
-  ]);
-});
-
 test("proxyOf() finds the proxy in either list", () => {
   expect(proxyOf(meshed)).toEqual(proxy);
   expect(proxyOf({ ...meshed, containers: [], initContainers: [proxy] })).toEqual(proxy);
@@ -105,22 +86,4 @@ test.each(odd)("oddities() says what will surprise when %s", (_, change, sentenc
 test("isMarked() goes by the injector's annotation", () => {
   const key = "linkerd.io/proxy-version";
   expect([{}, { [key]: "" }, { [key]: "edge" }].map(isMarked)).toEqual([false, false, true]);
-});
-
-const by = "linkerd.io/created-by";
-const inject = "linkerd.io/inject";
-const origins: [annotations: Annotations, origin: ReturnType<typeof originOf>][] = [
-  [{}, "unknown"],
-  [{ [by]: "linkerd/helm edge-26.7.1" }, "installed"],
-  [{ [by]: "linkerd/cli dev-undefined" }, "installed"],
-  [{ [by]: "linkerd/helm", [inject]: "disabled" }, "installed"],
-  [{ [by]: "linkerd/proxy-injector edge-26.7.1" }, "injected"],
-  [{ [by]: "linkerd/cli stable-2.9", [inject]: "enabled" }, "injected"],
-  [{ [inject]: "ingress" }, "injected"],
-  [{ [by]: "linkerd/helmet" }, "unknown"],
-  [{ [by]: "somebody" }, "unknown"],
-];
-
-test.each(origins)("originOf() tells what made a pod with %j: %s", (annotations, origin) => {
-  expect(originOf(annotations)).toBe(origin);
 });

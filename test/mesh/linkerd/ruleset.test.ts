@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import type { Intent } from "../../../src/mesh/linkerd/intent.ts";
 import { inboundChain, outboundChain, ownChains } from "../../../src/mesh/linkerd/names.ts";
 import { buildRuleset, buildRulesets } from "../../../src/mesh/linkerd/ruleset.ts";
-import type { Ruleset } from "../../../src/netfilter/table.ts";
+import { families, type Ruleset } from "../../../src/netfilter/table.ts";
 import { familyOf } from "../../../src/redirect/cidr.ts";
 import { cases, familyCases, goldenFile, leastIntent } from "../../lab/case.ts";
 import { type LedChain, ledChains, natIn } from "../../lab/rulesets.ts";
@@ -62,7 +62,7 @@ test("buildRulesets() gives one ruleset a family, each with its own subnets", ()
       { family: "ipv6", text: "::/0" },
     ],
   };
-  const excluding = buildRulesets(intent).map((ruleset) => [
+  const excluding = buildRulesets(intent, families).map((ruleset) => [
     ruleset.family,
     natIn(ruleset)
       .chains.flatMap(({ rules }) => rules)

@@ -1,39 +1,32 @@
 // From the conf's words to an intent.
 import { expect, test } from "vitest";
-import { parseConf } from "../../../src/conf/conf.ts";
-import { familiesOf, type Intent, intentSchema } from "../../../src/mesh/linkerd/intent.ts";
-import {
-  apiServerPorts,
-  intentOfConf,
-  notesOfConf,
-  problemsOfConf,
-} from "../../../src/mesh/linkerd/values.ts";
-import { cniError, thrownBy } from "../../fake/thrown.ts";
-import { cases, leastConf } from "../../lab/case.ts";
+import { readSection } from "../../../src/cni/section.ts";
+import { type Intent, intentSchema } from "../../../src/mesh/linkerd/intent.ts";
+import { linkerdSchema } from "../../../src/mesh/linkerd/schema.ts";
+import { type ReadValues, readValues } from "../../../src/mesh/linkerd/values.ts";
+import { cases, leastConf, leastIntent } from "../../lab/case.ts";
 
-function intentOf(linkerd: object, addresses: readonly string[] = []): Intent {
-  const conf = parseConf({ linkerd }).linkerd;
-  return intentOfConf(conf, familiesOf(addresses, conf.ipv6));
+function read(linkerd: Readonly<Record<string, unknown>>): ReadValues {
+  return readValues(readSection(linkerdSchema, linkerd, "linkerd.").values);
 }
 
-test.each(cases)("intentOfConf() means: $name", ({ linkerd, addresses, intent }) => {
-  expect(intentOf(linkerd, addresses)).toEqual(intent);
+test.each(cases)("readValues() means: $name", ({ linkerd, intent }) => {
+  expect(read(linkerd)).toEqual({ intent, problems: [], notes: expect.any(Array) });
 });
 
-test.each(cases)("intentOfConf() means the same when lists are turned round: $name", (entry) => {
+test.each(cases)("readValues() means the same when lists are turned round: $name", (entry) => {
   const turned = Object.entries(entry.linkerd).map(([key, value]) => {
     return [key, Array.isArray(value) ? value.toReversed() : value] as const;
   });
-  expect(intentOf(Object.fromEntries(turned), entry.addresses)).toEqual(entry.intent);
+  expect(read(Object.fromEntries(turned)).intent).toEqual(entry.intent);
 });
 
 const required = ["incoming-proxy-port", "outgoing-proxy-port", "proxy-uid"];
 
-test.each(required)("intentOfConf() misses %s", (key) => {
+test.each(required)("readValues() misses %s", (key) => {
   const { [key]: _, ...rest } = leastConf;
-  expect(thrownBy(() => intentOf(rest))).toEqual(
-    cniError(7, `invalid conf: linkerd.${key} is missing`),
-  );
+  const problems = [`linkerd.${key} is missing`];
+  expect(read(rest)).toEqual({ intent: undefined, problems, notes: [] });
 });
 
 const noPort = "is not a port (1 to 65535)";
@@ -80,20 +73,9 @@ const wrong: [key: string, value: unknown, problem: string][] = [
   ["close-wait-timeout", "-1h", `"-1h" ${noTime}`],
 ];
 
-test.each(wrong)("intentOfConf() refuses %s %j and names the entry", (key, value, problem) => {
-  const error = cniError(7, `invalid conf: linkerd.${key}: ${problem}`);
-  expect(thrownBy(() => intentOf({ ...leastConf, [key]: value }))).toEqual(error);
-});
-
-test("apiServerPorts() reads and merges the conf's list", () => {
-  const ports = (list: unknown) =>
-    apiServerPorts(parseConf({ linkerd: {}, sluice: { "api-server-ports": list } }).sluice);
-  expect(ports([6443, "443-444", "442"])).toEqual([
-    { from: 442, to: 444 },
-    { from: 6443, to: 6443 },
-  ]);
-  const error = cniError(7, `invalid conf: sluice.api-server-ports: "x" ${noPort}`);
-  expect(thrownBy(() => ports(["x"]))).toEqual(error);
+test.each(wrong)("readValues() refuses %s %j and names the entry", (key, value, problem) => {
+  const problems = [`linkerd.${key}: ${problem}`];
+  expect(read({ ...leastConf, [key]: value })).toEqual({ intent: undefined, problems, notes: [] });
 });
 
 const spellings: [change: object, meant: Partial<Intent>][] = [
@@ -125,10 +107,10 @@ const spellings: [change: object, meant: Partial<Intent>][] = [
 ];
 
 test.each(spellings)(
-  "intentOfConf() reads %j, and its own schema reads that back",
+  "readValues() reads %j, and its own schema reads that back",
   (change, meant) => {
-    const intent = intentOf({ ...leastConf, ...change });
-    expect(intent).toEqual({ ...intentOf(leastConf), ...meant });
+    const { intent } = read({ ...leastConf, ...change });
+    expect(intent).toEqual({ ...leastIntent, ...meant });
     expect(intentSchema.parse(intent)).toEqual(intent);
   },
 );
@@ -148,23 +130,24 @@ const remarks: [keys: object, notes: string[]][] = [
   ],
 ];
 
-test.each(remarks)("notesOfConf() tells what is read otherwise in %j", (linkerd, notes) => {
-  expect(notesOfConf(parseConf({ linkerd }))).toEqual(notes);
+test.each(remarks)("readValues() tells what is read otherwise in %j", (linkerd, notes) => {
+  expect(read({ ...leastConf, ...linkerd }).notes).toEqual(notes);
 });
 
-test("problemsOfConf() tells all values that cannot be meant", () => {
-  const sluice = { "api-server-ports": ["https"] };
-  expect(problemsOfConf(parseConf({ linkerd: leastConf }))).toEqual([]);
+test("readValues() tells all values that are invalid, one a key", () => {
   const linkerd = {
     "incoming-proxy-port": 0,
     "proxy-uid": 0,
     "inbound-ports-to-ignore": ["a", "b"],
   };
-  expect(problemsOfConf(parseConf({ linkerd, sluice }))).toEqual([
-    `linkerd.incoming-proxy-port: "0" ${noPort}`,
-    "linkerd.outgoing-proxy-port is missing",
-    `linkerd.proxy-uid: 0 ${noUser}`,
-    `linkerd.inbound-ports-to-ignore: "a" ${noPort}`,
-    `sluice.api-server-ports: "https" ${noPort}`,
-  ]);
+  expect(read(linkerd)).toEqual({
+    intent: undefined,
+    problems: [
+      `linkerd.incoming-proxy-port: "0" ${noPort}`,
+      "linkerd.outgoing-proxy-port is missing",
+      `linkerd.proxy-uid: 0 ${noUser}`,
+      `linkerd.inbound-ports-to-ignore: "a" ${noPort}`,
+    ],
+    notes: [],
+  });
 });

@@ -1,7 +1,7 @@
 // Where a pod's words come from, by what the conf has: a word on the source counts without an API too, and without any word
 // every pod is redirected as the conf says.
 import { expect, test } from "vitest";
-import type { Annotations } from "../../../src/mesh/linkerd/pod.ts";
+import type { Annotations } from "../../../src/mesh/pod.ts";
 import { cni, conf, failed, own, succeeded } from "../../fake/call.ts";
 import { mark } from "../../fake/pod.ts";
 import { makeWorld, type World } from "../../fake/world.ts";

@@ -3,18 +3,17 @@ import { expect, test } from "vitest";
 import { CniError, errorCode } from "../../../src/cni/error.ts";
 import type { ApiPod } from "../../../src/kube/objects.ts";
 import { UnansweredError } from "../../../src/kube/unanswered.ts";
-import type { Intent } from "../../../src/mesh/linkerd/intent.ts";
-import type { Annotations } from "../../../src/mesh/linkerd/pod.ts";
+import type { Annotations } from "../../../src/mesh/pod.ts";
+import type { Family } from "../../../src/netfilter/table.ts";
 import { cni, conf, failed, succeeded, withLinkerd } from "../../fake/call.ts";
 import { annotated, api, asking, bare, mark, pod, says } from "../../fake/pod.ts";
-import { makeWorld, type World } from "../../fake/world.ts";
+import { intentOf } from "../../fake/record.ts";
+import { makeWorld } from "../../fake/world.ts";
 
 const result = succeeded(JSON.stringify(conf.prevResult));
 const span = (from: number, to = from) => ({ from, to });
-const intentOf = (world: World): Intent | undefined =>
-  world.store.records.get("net,c0ffee,eth0.json")?.intent;
 
-const found: [when: string, addresses: string[], families: Intent["families"]][] = [
+const found: [when: string, addresses: string[], families: Family[]][] = [
   ["it has IPv4 addresses", ["10.1.2.3"], ["ipv4"]],
   ["it has both", ["10.1.2.3", "fd00:0000:0000:0000:0000:0000:0000:0003"], ["ipv4", "ipv6"]],
   ["it has only IPv6 ones", ["fd00:0000:0000:0000:0000:0000:0000:0003"], ["ipv4", "ipv6"]],
@@ -109,7 +108,9 @@ test("ADD takes the pod's and the namespace's word from the API", async () => {
 
 test("ADD lets the control plane reach the API server", async () => {
   const world = makeWorld();
-  const asked = api(world, { ...pod, isControlPlane: true });
+  const labels = { "linkerd.io/control-plane-component": "destination" };
+  const spec = pod.spec && { ...pod.spec, labels };
+  const asked = api(world, { ...pod, spec });
   await cni(world, "ADD", asking());
   expect(intentOf(world)?.excludeOutbound).toEqual([span(443), span(4567, 4568), span(6443)]);
   expect(asked).toEqual(["pod emoji/web", "namespace emoji", "ports"]);

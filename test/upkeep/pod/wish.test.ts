@@ -3,16 +3,14 @@ import { expect, test } from "vitest";
 import { CniError, errorCode } from "../../../src/cni/error.ts";
 import type { ApiPod } from "../../../src/kube/objects.ts";
 import { UnansweredError } from "../../../src/kube/unanswered.ts";
-import type { Intent } from "../../../src/mesh/linkerd/intent.ts";
-import type { Annotations } from "../../../src/mesh/linkerd/pod.ts";
+import type { Annotations } from "../../../src/mesh/pod.ts";
 import { cni, conf, failed, succeeded, withLinkerd } from "../../fake/call.ts";
 import { annotated, api, asking, bare, mark, pod, says } from "../../fake/pod.ts";
-import { makeWorld, type World } from "../../fake/world.ts";
+import { intentOf } from "../../fake/record.ts";
+import { makeWorld } from "../../fake/world.ts";
 
 const result = succeeded(JSON.stringify(conf.prevResult));
 const span = (from: number, to = from) => ({ from, to });
-const intentOf = (world: World): Intent | undefined =>
-  world.store.records.get("net,c0ffee,eth0.json")?.intent;
 const args = (text: string) => ({ env: { CNI_ARGS: text } });
 const kubeSystem = args("K8S_POD_NAMESPACE=kube-system;K8S_POD_NAME=dns");
 const away = new UnansweredError(errorCode.tryAgainLater, "the API server did not answer", {});

@@ -1,12 +1,11 @@
 // Parity that one ADD does not show: the other commands, what is only simulated, and what is logged.
 import { describe, expect } from "vitest";
-import { parseConf } from "../../../../src/conf/conf.ts";
 import { buildRulesets } from "../../../../src/mesh/linkerd/ruleset.ts";
-import { intentOfConf } from "../../../../src/mesh/linkerd/values.ts";
 import { renderRestore } from "../../../../src/netfilter/restore.ts";
 import { freshTransaction } from "../../../../src/netfilter/transaction.ts";
 import { meshed, objectsFor } from "../../../lab/api-objects.ts";
 import type { ApiStub } from "../../../lab/api-stub.ts";
+import { meantBy } from "../../../lab/meant.ts";
 import {
   type Answer,
   type Attachment,
@@ -51,9 +50,9 @@ const calls: Calls = {
       async (pod, api) => {
         const linkerd = { ...chartDefault, ipv6: true, simulate: true };
         const answer = await added(pod, confFor(pod, { linkerd }));
-        const intent = intentOfConf(parseConf({ linkerd }).linkerd, ["ipv4", "ipv6"]);
+        const { intent, families } = meantBy(linkerd);
         expect(linesOf(answer)).toMatchObject([
-          ...buildRulesets(intent).map((ruleset) => ({
+          ...buildRulesets(intent, families).map((ruleset) => ({
             level: "info",
             family: ruleset.family,
             restore: renderRestore(freshTransaction(ruleset)),
