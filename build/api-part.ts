@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
-import { execa } from "execa";
+import { askingAdd } from "./asking-add.ts";
 import { bundling, minified } from "./bundle.ts";
 import { partName } from "./part-loader.ts";
 
@@ -71,28 +71,7 @@ export async function bundlePart(work: string): Promise<PartTexts> {
 
 /** Runs an executable with the compiler in the part's place, in `work`. Gives the code. */
 export async function compilePart(executable: string, work: string): Promise<Buffer> {
-  const conf = {
-    cniVersion: "1.1.0",
-    name: "build",
-    type: "sluice",
-    kubernetes: { kubeconfig: "none" },
-    linkerd: { "incoming-proxy-port": 4143, "outgoing-proxy-port": 4140, "proxy-uid": 2102 },
-    sluice: { "pod-source": "api" },
-    prevResult: { cniVersion: "1.1.0", ips: [{ address: "192.0.2.2/24" }] },
-  };
-  await execa(resolve(executable), {
-    cwd: work,
-    env: {
-      CNI_COMMAND: "ADD",
-      CNI_CONTAINERID: "build",
-      CNI_NETNS: "/proc/self/ns/net",
-      CNI_NETNS_OVERRIDE: "1",
-      CNI_IFNAME: "eth0",
-      CNI_PATH: "/",
-      CNI_ARGS: "K8S_POD_NAMESPACE=build;K8S_POD_NAME=build",
-    },
-    extendEnv: false,
-    input: JSON.stringify(conf),
-  });
+  const { exitCode, stdout, stderr } = await askingAdd(executable, work);
+  if (exitCode !== 0) throw new Error(`the API client was not compiled: ${stdout}${stderr}`);
   return await readFile(join(work, `${partName}.cache`));
 }

@@ -7,6 +7,7 @@ import { execa } from "execa";
 import { bundlePart, compilePart } from "./api-part.ts";
 import { filterEnvironment } from "./entry.ts";
 import { partName } from "./part-loader.ts";
+import { proveAnswers, proveCode, withTelling } from "./proof.ts";
 import { withAssets } from "./sea-blob.ts";
 import { makeBlob, pinnedNode } from "./snapshot.ts";
 
@@ -42,13 +43,19 @@ async function assemble(work: string): Promise<string> {
   await copyFile(pinnedNode, join(work, bareNode));
   await execa("strip", [join(work, bareNode)]);
   const [text, code] = [`${partName}.cjs`, `${partName}.cache`];
-  const blob = await makeBlob(work, [text, code]);
+  const { blob, modules } = await makeBlob(work, [text, code]);
   const { part, compiler } = await bundlePart(work);
   // Another executable of the same snapshot first, since only such a one can make code that fits.
   const made = { [text]: compiler, [code]: Buffer.alloc(0) };
   const compiling = await putIn(work, "compiler", withAssets(blob, made));
   const compiled = await compilePart(compiling, work);
-  return await putIn(work, "sluice", withAssets(blob, { [text]: part, [code]: compiled }));
+  const whole = withAssets(blob, { [text]: part, [code]: compiled });
+  const executable = await putIn(work, "sluice", whole);
+  await filterEnvironment(executable, work);
+  await proveAnswers(executable, work);
+  const telling = await putIn(work, "telling", withTelling(whole));
+  await proveCode(telling, work, { modules, partBytes: compiled.length });
+  return executable;
 }
 
 const bareNode = "node";
@@ -62,7 +69,6 @@ async function putIn(work: string, name: string, blob: Buffer): Promise<string> 
     [executable, "NODE_SEA_BLOB", `${executable}.blob`, "--sentinel-fuse", fuse],
     { preferLocal: true },
   );
-  await filterEnvironment(executable, work);
   await chmod(executable, 0o755);
   return executable;
 }

@@ -6,7 +6,10 @@ export const partName = "kube";
 /** What a part shares with the program, by the names under which it asks for it: one class of an error, not two. */
 export type Shared = Readonly<Record<string, unknown>>;
 
-/** Loads a part of the executable, compiled as it is there. `name` is that of its files, without their endings. */
+/**
+ * Loads a part of the executable, compiled as it is there. `name` is that of its files, without their endings. Code that V8
+ * refuses is compiled from the text, which is slower and no worse: that it is taken is proven by the build (proof.ts).
+ */
 export function loadPart(name: string, shared: Shared): unknown {
   const { getRawAsset } = process.getBuiltinModule("node:sea");
   const { Script } = process.getBuiltinModule("node:vm");

@@ -71,6 +71,32 @@ export function withAssets(blob: Buffer, assets: Readonly<Record<string, Buffer>
   ]);
 }
 
+/**
+ * The blob with one more of Node's or V8's options, behind those that it has.
+ * @throws Error when the blob is of another form, or has no options.
+ */
+export function withOption(blob: Buffer, option: string): Buffer {
+  const cursor = { at: headerBytes };
+  // The script's path, and the snapshot; then the assets, each with its name.
+  skip(blob, cursor);
+  skip(blob, cursor);
+  skipAll(blob, cursor, 2 * readSize(blob, cursor));
+  const countAt = cursor.at;
+  const count = readSize(blob, cursor);
+  skipAll(blob, cursor, count);
+  if (count === 0 || cursor.at !== blob.length) {
+    throw new Error(
+      "the blob does not end with its options, as this version of Node is known to do",
+    );
+  }
+  return Buffer.concat([
+    blob.subarray(0, countAt),
+    size(count + 1),
+    blob.subarray(countAt + sizeBytes),
+    sized(Buffer.from(option)),
+  ]);
+}
+
 /** What is kept of one of Node's modules: its name and its code, each behind its size. */
 type Entry = { readonly module: string; readonly bytes: Buffer };
 
@@ -102,10 +128,7 @@ const [fewest, most] = [100, 2_000];
 
 function isCodeCache(snapshot: Buffer, start: number, count: number): boolean {
   const cursor = { at: start + sizeBytes };
-  for (let i = 0; i < 2 * count; i++) {
-    skip(snapshot, cursor);
-    if (cursor.at > snapshot.length) return false;
-  }
+  skipAll(snapshot, cursor, 2 * count);
   return cursor.at === snapshot.length;
 }
 
@@ -125,6 +148,10 @@ function readEntries(snapshot: Buffer, start: number): Entry[] {
 function skip(bytes: Buffer, cursor: Cursor): void {
   const length = readSize(bytes, cursor);
   cursor.at += length;
+}
+
+function skipAll(bytes: Buffer, cursor: Cursor, count: number): void {
+  for (let i = 0; i < count && cursor.at <= bytes.length; i++) skip(bytes, cursor);
 }
 
 // Past the end, and sizes that no file has, end any attempt to go on.

@@ -38,11 +38,14 @@ const v8Options = [
  */
 const nodeOptions = ["--use-openssl-ca", "--v8-pool-size=1", "--disable-sigusr1"];
 
+/** The blob of a single executable, and those of Node's own modules whose code is kept in it. */
+export type Made = { readonly blob: Buffer; readonly modules: readonly string[] };
+
 /**
- * Bundles the program in `work`, and gives the blob of a single executable with a snapshot of it and with empty assets of these
+ * Bundles the program in `work`, and makes the blob of a single executable with a snapshot of it and with empty assets of these
  * names. The map is left in `work`.
  */
-export async function makeBlob(work: string, assetNames: readonly string[]): Promise<Buffer> {
+export async function makeBlob(work: string, assetNames: readonly string[]): Promise<Made> {
   const plugins = [partFromExecutable];
   await bundleForSnapshot(join(work, "main.cjs"), { banner: builderOnly, plugins });
   await writeFile(join(work, "empty"), "");
@@ -81,7 +84,7 @@ export async function makeBlob(work: string, assetNames: readonly string[]): Pro
   const { loaded, flagHash } = await askNode();
   // vm loads the client itself; a Node that is asked by script has it.
   const modules = [...loaded, "vm"].filter((name) => !inSnapshot.includes(name));
-  return withCodeCacheOf(blob, modules, flagHash);
+  return { blob: withCodeCacheOf(blob, modules, flagHash), modules };
 }
 
 /** In which the builder says which of Node's own modules are in the snapshot. */

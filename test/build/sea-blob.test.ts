@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { flagHashAt, withAssets, withCodeCacheOf } from "../../build/sea-blob.ts";
+import { flagHashAt, withAssets, withCodeCacheOf, withOption } from "../../build/sea-blob.ts";
 
 const size = (value: number) => {
   const bytes = Buffer.alloc(8);
@@ -14,9 +14,14 @@ const sized = (content: Buffer | string) => {
 
 const header = Buffer.from([0x20, 0xda, 0x43, 0x01, 0x13, 0, 0, 0, 0]);
 const heap = Buffer.from("the heap, with numbers in it \x90\x01\0\0\0\0\0\0 and more");
-const options = sized("--option");
+const optionsOf = (...options: readonly string[]) =>
+  Buffer.concat([size(options.length), ...options.map((option) => sized(option))]);
 
-function blobOf(snapshot: Buffer, assets: Buffer = size(0)): Buffer {
+function blobOf(
+  snapshot: Buffer,
+  assets: Buffer = size(0),
+  options: Buffer = optionsOf("--option"),
+): Buffer {
   return Buffer.concat([header, sized("/path/main.cjs"), sized(snapshot), assets, options]);
 }
 
@@ -87,4 +92,22 @@ test.for([
 ])("withAssets() refuses a blob that $what", ({ what, assets }) => {
   const wanted = { text: Buffer.alloc(0), code: Buffer.alloc(0) };
   expect(() => withAssets(blobOf(heap, assetsOf(assets)), wanted)).toThrow(what);
+});
+
+test("withOption() puts an option behind the others, and leaves all else as it was", () => {
+  const assets = assetsOf({ text: "a text", code: "" });
+  expect(withOption(blobOf(heap, assets, optionsOf("--one", "--two")), "--three")).toEqual(
+    blobOf(heap, assets, optionsOf("--one", "--two", "--three")),
+  );
+});
+
+test.for([
+  { what: "no options", blob: blobOf(heap, size(0), optionsOf()) },
+  { what: "options that are cut short", blob: blobOf(heap).subarray(0, -1) },
+  { what: "something behind the options", blob: Buffer.concat([blobOf(heap), Buffer.from("!")]) },
+  { what: "nothing behind the snapshot", blob: blobOf(heap, Buffer.alloc(0), Buffer.alloc(0)) },
+])("withOption() refuses a blob with $what", ({ blob }) => {
+  expect(() => withOption(blob, "--more")).toThrow(
+    "the blob does not end with its options, as this version of Node is known to do",
+  );
 });

@@ -13,16 +13,16 @@ const test = base.extend("kubeconfig", ({ skip: _ }, { onCleanup }): string => {
 });
 
 /** Calls STATUS in a world in which no kubeconfig can be used; gives what it warns of. */
-function makeWarned(): (kubeconfig: string) => Promise<object[]> {
+function makeWarned(): (kubeconfig: string, sluice?: object) => Promise<object[]> {
   let reads = 0;
   const openKube = () => {
     reads += 1;
     return Promise.reject(new Error(`read ${reads} times`));
   };
   const world = makeWorld({ openKube });
-  return async (kubeconfig) => {
+  return async (kubeconfig, sluice = {}) => {
     world.lines.length = 0;
-    const change = { conf: { kubernetes: { kubeconfig } } };
+    const change = { conf: { kubernetes: { kubeconfig }, sluice } };
     expect(await cni(world, "STATUS", change)).toEqual(succeeded(""));
     return world.lines.filter((line) => "message" in line && line.message !== "done");
   };
@@ -46,7 +46,8 @@ test("STATUS reads a kubeconfig again when the file has changed, came, or went",
   expect(await warned(kubeconfig)).toEqual(known(1));
 });
 
-test("STATUS reads no kubeconfig where none is named", async () => {
+test("STATUS reads no kubeconfig where none is named, or no pod is asked for", async () => {
   const warned = makeWarned();
   expect(await warned("")).toEqual([]);
+  expect(await warned("/k", { "pod-source": "annotations" })).toEqual([]);
 });
