@@ -7,7 +7,7 @@ answer:
     .ascii "\"details\":\"raise the limit of open files (LimitNOFILE, ulimit -n) of the container runtime\"}"
     .set answer_size, . - answer
 
-/* Once, after as many seconds: more than the longest deadline (src/conf/conf.ts) and its clearing up. SIGALRM then ends it. */
+/* Once, after as many seconds: more than the longest deadline (src/conf/schema.ts) and its clearing up. SIGALRM then ends it. */
     .balign 8
 longest:
     .quad 0, 0, 120, 0

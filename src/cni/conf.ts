@@ -1,4 +1,4 @@
-// The part of the plugin conf that the protocol defines, decoded from stdin. Our own keys (conf/conf.ts) come later.
+// The part of the plugin conf that the protocol defines, decoded from stdin. Our own keys (conf/reader.ts) come later.
 
 import { parseJson } from "../text/json.ts";
 import { CniError, errorCode } from "./error.ts";

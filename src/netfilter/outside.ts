@@ -1,5 +1,6 @@
 // Drift that stands outside of our tables as save shows them: what takes our traffic away in earlier tables, or in chains
 // of nft's own, and a table that is switched off. Pure; CHECK asks for it, besides compare.ts.
+import { fewOf } from "../text/telling.ts";
 import { type Bystander, takersIn } from "./bypass.ts";
 import type { Drift } from "./compare.ts";
 import { hookOf, isBuiltin, suspects, takersAmong } from "./native/bypass.ts";
@@ -119,9 +120,10 @@ export function foreignBases(family: Family, view: NativeView, name: TableName =
 
 /** The first few of these, and how many more there are. */
 export function few(names: readonly string[]): string {
-  const more = names.length > 5 ? `, and ${names.length - 5} more` : "";
-  return `${names.slice(0, 5).join(", ")}${more}`;
+  return fewOf(names, mostNames).join(", ");
 }
+
+const mostNames = 5;
 
 /** A drift that says that a table, or part of it, cannot be shown. */
 export function hidden(family: Family, found: string, table: TableName = "nat"): Drift {

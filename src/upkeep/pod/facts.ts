@@ -95,14 +95,14 @@ function judgeByAnnotations(call: Call, annotations: Annotations): Verdict {
   const reason = profile.skipReason(known);
   if (reason !== undefined) return { kind: "skip", reason };
   const words = () => {
-    const apiServerPorts = isControlPlane(call, known) ? pods.apiServerPorts : [];
+    const apiServerPorts = isOfControlPlane(call, known) ? pods.apiServerPorts : [];
     return Promise.resolve({ facts: { ...known, namespaceAnnotations: {} }, apiServerPorts });
   };
   return { kind: "pod", words };
 }
 
 // Where the runtime's annotations are all that is known, this is a guess, and told.
-function isControlPlane({ settings, pod, log }: Call, known: KnownPod): boolean {
+function isOfControlPlane({ settings, pod, log }: Call, known: KnownPod): boolean {
   const { controlPlaneNamespaces, apiServerPorts } = settings.pods;
   const isListed = controlPlaneNamespaces.includes(pod.namespace);
   const { isControlPlane, warning } = settings.profile.controlPlane(known, isListed);
@@ -128,7 +128,9 @@ async function judgeByApi(call: Call, kubeconfig: string): Promise<Verdict> {
     const namespaceAnnotations = profile.carriesAll(found.annotations)
       ? {}
       : await kube.namespaceAnnotations(call.pod.namespace);
-    const apiServerPorts = isControlPlane(call, found) ? await readApiServerPorts(call, kube) : [];
+    const apiServerPorts = isOfControlPlane(call, found)
+      ? await readApiServerPorts(call, kube)
+      : [];
     return { facts: { ...found, namespaceAnnotations }, apiServerPorts };
   };
   return { kind: "pod", words };
