@@ -3,6 +3,7 @@
 import { writeSync } from "node:fs";
 import { pino } from "pino";
 import { CniError } from "./cni/error.ts";
+import { Fault } from "./fault.ts";
 import { type LogFile, openLogFile } from "./log-file.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -56,8 +57,10 @@ function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { name, message, stack = "" } = error;
   const at = stack.split("\n").filter((line) => line.startsWith("    at "));
-  const more = error instanceof CniError ? { code: error.code, details: error.details } : {};
-  return { type: name, message: message.split("\n", 1)[0], ...more, stack: at.join("\n") };
+  const isOurs = error instanceof CniError || error instanceof Fault;
+  const more = isOurs ? { details: error.details } : {};
+  const code = error instanceof CniError ? { code: error.code } : {};
+  return { type: name, message: message.split("\n", 1)[0], ...code, ...more, stack: at.join("\n") };
 }
 
 /** What looks like a secret. `marks`, in small letters: without one of these there is nothing to look for. */

@@ -12,9 +12,10 @@ import { type Output, run } from "./command/run.ts";
 import type { Deps } from "./deps.ts";
 import { openLog, redact } from "./log.ts";
 import { exec } from "./netns/exec.ts";
-import { nssMasker, programFinder, searchPath } from "./netns/host.ts";
+import { nssMasker } from "./netns/host.ts";
 import { closeNetns, openNetns } from "./netns/path.ts";
 import { lacksCapability } from "./netns/rights.ts";
+import { nodeToolbox } from "./netns/toolbox.ts";
 import { readStdin, writeAll } from "./stdio.ts";
 import { warmUp } from "./warm.ts";
 
@@ -69,7 +70,6 @@ function unforeseen(thrown: Error): Output {
 
 // At run time, also from a snapshot: nothing of the machine that built it may be in here.
 function makeDeps(): Deps {
-  const path = searchPath(process.env["PATH"]);
   const clock = {
     monotonicMs,
     epochMs: () => Date.now(),
@@ -86,8 +86,7 @@ function makeDeps(): Deps {
     openKube,
     exec,
     clock,
-    find: programFinder(path),
-    path,
+    toolbox: nodeToolbox(process.env["PATH"]),
     nssMask: nssMasker(),
     lacks: lacksCapability,
     openNetns,

@@ -8,6 +8,7 @@ import { urlToHttpOptions } from "node:url";
 import { queryObjects, setFlagsFromString } from "node:v8";
 import { run } from "./command/run.ts";
 import type { Deps } from "./deps.ts";
+import { readArguments } from "./netfilter/iptables/layout.ts";
 import type { Exec } from "./netns/exec.ts";
 import { readStdin, writeAll } from "./stdio.ts";
 
@@ -53,9 +54,12 @@ async function runAll(real: Deps): Promise<void> {
   const deps: Deps = {
     ...real,
     exec: answering(real.exec),
-    find: (name) => {
-      real.find(name);
-      return `/usr/sbin/${name}`;
+    toolbox: {
+      ...real.toolbox,
+      find: (name) => {
+        real.toolbox.find(name);
+        return `/usr/sbin/${name}`;
+      },
     },
     nssMask: () => {
       real.nssMask();
@@ -118,20 +122,18 @@ function environment(command: string): Record<string, string> {
 
 // A child is started, to have that warm too, but a harmless one, which says a word on each of its outputs; the answer is that
 // of tools that did what they were told.
-// Arguments and outputs as netfilter/iptables/client.ts has them: seven words a job, its save program the third, its text the last;
-// nft's answer behind a NUL, which is not looked at where nobody asked.
+// nft's answer stands behind a NUL, which is not looked at where nobody asked.
 function answering(exec: Exec): Exec {
   const saved = new Map<string, string>();
   return async (request) => {
     const words = Array.from({ length: request.outputs }, (_, i) => `echo word >&${i + 1}`);
     await exec({ ...request, argv: ["/bin/sh", "-c", words.join(";")] });
-    const told = request.argv.slice(request.argv.indexOf("sluice") + 2);
-    const jobs = Array.from({ length: told.length / 7 }, (_, i) => told.slice(7 * i, 7 * i + 7));
-    const streams = jobs.flatMap(([, , save = "", , , , text = ""]) => {
+    const { jobs, native } = readArguments(request.argv);
+    const streams = jobs.flatMap(({ save, text }) => {
       if (text !== "") saved.set(save, savedFrom(text));
       return ["", saved.get(save) ?? ""];
     });
-    const asked = told.slice(7 * jobs.length).slice(1);
+    const asked = native.slice(1);
     const statuses = [...jobs.map((_, i) => `${i} 0 0\n`), ...asked.map(() => "nft 0\n")].join("");
     const last = [streams.at(-1) ?? "", ...asked.map(() => listing)].join("\0");
     const outputs = [statuses, ...streams.slice(0, -1), last];

@@ -3,7 +3,7 @@
 import { lstatSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { CniError, errorCode } from "../cni/error.ts";
+import { Fault } from "../fault.ts";
 import { type Knowledge, noKnowledge, parseKnowledge, renderKnowledge } from "../node/knowledge.ts";
 import {
   isAbsence,
@@ -32,16 +32,16 @@ export type Entry = { readonly key: AttachmentKey; readonly writtenMs: number };
 /** A boot of the node ("" where the kernel does not tell which), and the milliseconds since then (CLOCK_MONOTONIC). */
 export type Moment = { readonly boot: string; readonly sinceBootMs: number };
 
-/** Any of these throws CniError 5, with the path, where others than root can write the records. */
+/** Any of these throws Fault io, with the path, where others than root can write the records. */
 export type Store = {
   /**
    * The attachment's record; undefined when there is none, or one that cannot be understood.
-   * @throws CniError 5 when what is there is not ours, or no file; the system's error when it cannot be read.
+   * @throws Fault io when what is there is not ours, or no file; the system's error when it cannot be read.
    */
   readonly read: (key: AttachmentKey) => AttachmentRecord | undefined;
   /**
    * Keeps the record in place of an older one: readers see the one or the other, whole.
-   * @throws CniError 5 when it cannot be written; what was there before is there still.
+   * @throws Fault io when it cannot be written; what was there before is there still.
    */
   readonly write: (record: AttachmentRecord) => void;
   /** Forgets the attachment; nothing to forget is fine. */
@@ -144,11 +144,9 @@ export function openStore(stateDir: string): Store {
 function readable(record: AttachmentRecord): string {
   const text = renderRecord(record);
   if (Buffer.byteLength(text) <= largestFileBytes && parseRecord(text) !== undefined) return text;
-  throw new CniError(
-    errorCode.ioFailure,
-    `the record ${recordName(record)} could not be read again`,
-    { details: `it would have ${Buffer.byteLength(text)} bytes; at most ${largestFileBytes}` },
-  );
+  throw new Fault("io", `the record ${recordName(record)} could not be read again`, {
+    details: `it would have ${Buffer.byteLength(text)} bytes; at most ${largestFileBytes}`,
+  });
 }
 
 // A file that is about another attachment than its name says was put there by somebody else.

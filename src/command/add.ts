@@ -3,15 +3,16 @@ import { resolve } from "node:path";
 import { type AttachmentRecord, longestNameBytes, recordName } from "../attachment/record.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { readPrevResult } from "../cni/result.ts";
+import { Fault } from "../fault.ts";
 import { familiesOf, type Intent, narrowed } from "../mesh/profile.ts";
 import { jobFor } from "../netfilter/converge/job.ts";
 import type { Left } from "../netfilter/converge/left-out.ts";
+import type { BackendChoice } from "../netfilter/iptables/tools.ts";
 import { renderRestore } from "../netfilter/restore.ts";
 import type { Family } from "../netfilter/table.ts";
 import { freshTransaction } from "../netfilter/transaction.ts";
 import type { Netns } from "../netns/path.ts";
 import { type Chosen, chooseFor } from "../node/backend.ts";
-import type { BackendChoice } from "../node/choice.ts";
 import { type Attached, attachedTo } from "../upkeep/attached.ts";
 import { familiesNow, tellFamilies, withoutLeft } from "../upkeep/families.ts";
 import { named as namedNetns, withNetns } from "../upkeep/netns.ts";
@@ -137,8 +138,8 @@ function recorded<T>(call: Call, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (!(error instanceof CniError)) throw error;
-    throw new CniError(error.code, `${subjectOf(call)} cannot be recorded: ${error.message}`, {
+    if (!(error instanceof Fault)) throw error;
+    throw new Fault(error.kind, `${subjectOf(call)} cannot be recorded: ${error.message}`, {
       details: error.details,
       cause: error,
     });

@@ -9,9 +9,9 @@ import type { Deps } from "../deps.ts";
 import type { Logger } from "../log.ts";
 import type { Session } from "../netfilter/converge/left-out.ts";
 import { makeClient } from "../netfilter/iptables/client.ts";
+import type { BackendChoice } from "../netfilter/iptables/tools.ts";
 import type { Looking } from "../netns/host.ts";
 import type { Netns } from "../netns/path.ts";
-import type { BackendChoice } from "../node/choice.ts";
 
 export type Call = {
   readonly request: Request;

@@ -1,10 +1,12 @@
 // The table of what may be thrown, and the CNI error that each becomes. Asked in one place (run.ts), at the top.
-import { CniError, errorCode } from "../cni/error.ts";
+import { CniError, type ErrorCode, errorCode } from "../cni/error.ts";
+import { Fault, type FaultKind } from "../fault.ts";
 import { BatchError } from "../netfilter/iptables/client.ts";
 
 /** Whatever was thrown, as a CNI error; `subject` is whom the command was about. */
 export function toCniError(thrown: unknown, subject: string): CniError {
   if (thrown instanceof CniError) return thrown;
+  if (thrown instanceof Fault) return ofFault(thrown);
   if (thrown instanceof BatchError) return ofBatch(thrown, subject);
   if (isSystemError(thrown)) {
     return new CniError(errorCode.ioFailure, `${thrown.syscall} failed for ${subject}`, {
@@ -17,6 +19,22 @@ export function toCniError(thrown: unknown, subject: string): CniError {
     details: "this is a fault of sluice; please report it with the log",
     cause: thrown,
   });
+}
+
+const codes: Readonly<Record<FaultKind, ErrorCode>> = {
+  "netns-gone": errorCode.unknownContainer,
+  "netns-own": errorCode.invalidNetns,
+  "netns-unusable": errorCode.netnsUnusable,
+  io: errorCode.ioFailure,
+  "try-again": errorCode.tryAgainLater,
+  rejected: errorCode.restoreRejected,
+  "pod-unreadable": errorCode.podUnreadable,
+  "invalid-conf": errorCode.invalidConf,
+};
+
+function ofFault(fault: Fault): CniError {
+  const { kind, message, details } = fault;
+  return new CniError(codes[kind], message, { details, cause: fault });
 }
 
 function ofBatch(error: BatchError, subject: string): CniError {

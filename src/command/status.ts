@@ -3,6 +3,7 @@
 
 import { CniError, errorCode } from "../cni/error.ts";
 import { problemsOf } from "../conf/settings.ts";
+import { Fault } from "../fault.ts";
 import { redact } from "../log.ts";
 import { BatchError } from "../netfilter/iptables/client.ts";
 import { chooseFor } from "../node/backend.ts";
@@ -58,7 +59,7 @@ async function hurdlesOf(call: Call): Promise<string[]> {
 }
 
 function requireProgram(call: Call, name: string): void {
-  if (call.deps.find(name) !== undefined) return;
+  if (call.deps.toolbox.find(name) !== undefined) return;
   throw new Error(`${name} is not on the node; install util-linux`);
 }
 
@@ -150,7 +151,8 @@ function isShortage(error: unknown): boolean {
 }
 
 function inWords(error: unknown): string {
-  if (error instanceof CniError && error.details !== "") {
+  const isOurs = error instanceof CniError || error instanceof Fault;
+  if (isOurs && error.details !== "") {
     return `${error.message} (${error.details})`;
   }
   if (error instanceof BatchError && error.advice !== "") {

@@ -2,7 +2,7 @@
 // tool escapes no line break in it: a comment, or the name of an interface, may hold lines that look like ours. So a text
 // that is not exactly of the form that the tool prints is not read on: the table is then unverifiable, never "as meant".
 import { printable } from "../text/printable.ts";
-import type { Tables as OwnTables } from "./own.ts";
+import type { Tables } from "./own.ts";
 import { hidingIn } from "./plainness.ts";
 import { chainOf, isPlain, readRule } from "./rule.ts";
 import { builtinChains, type RuleText, type Table, type TableName } from "./table.ts";
@@ -19,7 +19,7 @@ export class SaveSyntaxError extends Error {
 export const longestSaveChars = 16 * 1024 * 1024;
 
 /** The tables that are looked at, by name. */
-export type Tables = OwnTables & {
+export type SavedTables = Tables & {
   /** Other tables may be why nat is not shown, or may hold lines that look like one: a save of nat alone can tell more. */
   readonly isMixed: boolean;
 };
@@ -34,7 +34,7 @@ export function parseSave(text: string, name: TableName = "nat"): Table {
  * Of an unverifiable table `chains` holds what stood ahead of the line that is wrong.
  * @throws SaveSyntaxError for a text that begins with something else, or ends within a table: the tool failed.
  */
-export function parseTables(text: string): Tables {
+export function parseTables(text: string): SavedTables {
   const reading: Reading = { found: new Map(), doubts: new Map(), isMixed: false };
   const isTooLong = text.length > longestSaveChars;
   const lines = isTooLong ? headOf(text) : text.replace(/\n$/, "").split("\n");

@@ -1,4 +1,5 @@
 // All that was seen of a netns, against what should be there. Pure: CHECK looks (upkeep/observe.ts), this judges.
+import { traitsOf } from "./backend.ts";
 import { compareOther, compareTable, type Drift, type StandFor } from "./compare.ts";
 import { suspects } from "./native/bypass.ts";
 import type { NativeView } from "./native/view.ts";
@@ -99,7 +100,7 @@ const earlier: readonly TableName[] = ["raw", "mangle"];
 // which nothing can be read is told by its nat table, and what is not shown of a table of ours by that.
 function compareEarlierIn({ backend, tables }: Save, ruleset: Ruleset, sight: Sight): Drift[] {
   if (tables.nat instanceof Error) return [];
-  const isSeen = backend === "nft" && viewOf(sight) !== nothing;
+  const isSeen = traitsOf(backend).isShownByNft && viewOf(sight) !== nothing;
   return earlier.flatMap((name) => {
     const table = tables[name];
     const isShown = !(table instanceof Error) && table.unverifiable === undefined;
@@ -119,8 +120,8 @@ function compareView(ruleset: Ruleset, backend: Backend, sight: Sight): Drift[] 
   if (sight.native instanceof Error) return [hidden(family, sight.native.message)];
   const view = viewOf(sight);
   return [
-    // Our rules in legacy do not mind what nft's table does.
-    ...(backend === "nft" ? compareDormant(ruleset, view) : []),
+    // Rules in tables of another kind do not mind what those of nft do.
+    ...(traitsOf(backend).isShownByNft ? compareDormant(ruleset, view) : []),
     ...comparePartly(ruleset, view),
     ...compareNative(ruleset, view, shownIn(sight, ruleset)),
   ];
@@ -130,7 +131,9 @@ function compareView(ruleset: Ruleset, backend: Backend, sight: Sight): Drift[] 
 // that one of ours is not is told in any case.
 function shownIn({ saves }: Sight, ruleset: Ruleset): Set<string> {
   const { family } = ruleset;
-  const all = saves.filter((save) => save.backend === "nft" && save.family === family);
+  const all = saves.filter((save) => {
+    return traitsOf(save.backend).isShownByNft && save.family === family;
+  });
   const shown = all.flatMap(({ tables }) =>
     tableNames.filter((name) => {
       const table = tables[name];

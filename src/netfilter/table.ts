@@ -9,11 +9,6 @@ export const families: readonly Family[] = ["ipv4", "ipv6"];
 export type Backend = "nft" | "legacy";
 export const backends: readonly Backend[] = ["nft", "legacy"];
 
-/** The backend that is not this one. */
-export function otherThan(backend: Backend): Backend {
-  return backends.find((other) => other !== backend) ?? backend;
-}
-
 /** iptables' tables that rules of ours may stand in, in the order in which a packet comes to them: so they are written. */
 export type TableName = "raw" | "mangle" | "nat";
 export const tableNames: readonly TableName[] = ["raw", "mangle", "nat"];

@@ -1,18 +1,14 @@
-// What the node offers to work with: its programs, and how it looks up users. Edge: reads files, starts nothing.
-import { accessSync, constants, existsSync, readFileSync } from "node:fs";
-import { delimiter } from "node:path";
+// What children are started with, and how the node looks up users. Edge: reads files, starts nothing.
+import { existsSync, readFileSync } from "node:fs";
 import type { Exec } from "./exec.ts";
 import type { Capability } from "./rights.ts";
-
-/** Gives the absolute path of a program, or undefined. */
-export type FindProgram = (name: string) => string | undefined;
+import type { Toolbox } from "./toolbox.ts";
 
 /** The node, as far as children are started on it. */
 export type Host = {
   readonly exec: Exec;
-  readonly find: FindProgram;
-  /** The children's PATH. */
-  readonly path: string;
+  /** With which programs, and under which environment. */
+  readonly toolbox: Toolbox;
   /** Files that children must not see when they look up users: see nssMask. */
   readonly nssMask: () => readonly string[];
   /** True for a right that children run without; not there where nobody looks. */
@@ -21,28 +17,6 @@ export type Host = {
 
 /** With what, and for how long, to look into a netns. */
 export type Looking = { readonly host: Host; readonly timeoutMs: number };
-
-/** Where programs are looked for after PATH: runtimes' own PATH often lacks sbin, and may be empty. */
-const usualDirectories = [
-  "/usr/local/sbin",
-  "/usr/sbin",
-  "/sbin",
-  "/usr/local/bin",
-  "/usr/bin",
-  "/bin",
-];
-
-/** The search path for children, and for finding them. */
-export function searchPath(path: string | undefined): string {
-  const given = (path ?? "").split(delimiter).filter((directory) => directory.startsWith("/"));
-  return [...new Set([...given, ...usualDirectories])].join(delimiter);
-}
-
-/** Looks programs up along a search path, as execvp does. */
-export function programFinder(path: string): FindProgram {
-  const directories = path.split(delimiter);
-  return (name) => directories.map((directory) => `${directory}/${name}`).find(isProgram);
-}
 
 const nsswitch = "/etc/nsswitch.conf";
 const nscdSocket = "/var/run/nscd/socket";
@@ -80,16 +54,4 @@ export function asksNetwork(conf: string): boolean {
     (list ?? "").replaceAll(/\[[^\][]*\]/g, " ").split(/\s+/),
   );
   return sources.some((source) => source !== "" && !localSources.includes(source));
-}
-
-function isProgram(file: string): boolean {
-  // Asked first, since most are not there: an error that is thrown takes ten times as long.
-  if (!existsSync(file)) return false;
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    // Not to be run: not the program that is looked for.
-    return false;
-  }
 }

@@ -9,7 +9,7 @@ import {
   statfsSync,
   statSync,
 } from "node:fs";
-import { CniError, errorCode } from "../cni/error.ts";
+import { Fault } from "../fault.ts";
 
 /** A network namespace, held open. */
 export type Netns = {
@@ -27,7 +27,7 @@ const namespaceMagic = 0x6e73_6673;
 
 /**
  * Opens the netns at `path`.
- * @throws CniError 3 when nothing is there, 11 or 5 when it cannot be opened although it may be there, 102 when it is no
+ * @throws Fault netns-gone when nothing is there, try-again or io when it cannot be opened although it may be there, netns-unusable when it is no
  * netns, 8 when it is the plugin's own (the node's) and the caller did not say that this is meant: rules there would cut
  * the node off.
  */
@@ -38,8 +38,8 @@ export function openNetns(path: string, allowOwn: boolean): Netns {
     const { dev: device, ino: inode } = fstatSync(fd);
     const own = statSync("/proc/self/ns/net");
     if (own.dev === device && own.ino === inode && !allowOwn) {
-      throw new CniError(
-        errorCode.invalidNetns,
+      throw new Fault(
+        "netns-own",
         "plugin's netns and netns from CNI_NETNS should not be the same",
         { details: `${path} is the node's own network namespace; nothing was changed` },
       );
@@ -62,9 +62,9 @@ function requireNetns(path: string, fd: number): void {
   if (kind !== "net") throw notNetns(path, `it is a namespace of kind ${kind}`);
 }
 
-function notNetns(path: string, details: string): CniError {
+function notNetns(path: string, details: string): Fault {
   const message = `CNI_NETNS ${path} is not a network namespace`;
-  return new CniError(errorCode.netnsUnusable, message, { details });
+  return new Fault("netns-unusable", message, { details });
 }
 
 // Non-blocking: opening a pipe that nobody writes to would wait for ever.
@@ -72,8 +72,8 @@ function openPath(path: string): number {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (cause) {
-    const { code, advice } = readOpenFailure(cause);
-    throw new CniError(code, `CNI_NETNS ${path} cannot be opened`, {
+    const { kind, advice } = readOpenFailure(cause);
+    throw new Fault(kind, `CNI_NETNS ${path} cannot be opened`, {
       details: `${cause instanceof Error ? cause.message : String(cause)}; ${advice}`,
       cause,
     });
@@ -83,20 +83,20 @@ function openPath(path: string): number {
 const absence = ["ENOENT", "ENOTDIR", "ESRCH"];
 const shortage = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EINTR"];
 
-// Code 3 tells the runtime that there is nothing to clean up: only where nothing is there.
-function readOpenFailure(cause: unknown): Pick<CniError, "code"> & { readonly advice: string } {
+// That it is gone tells the runtime that there is nothing to clean up: only where nothing is there.
+function readOpenFailure(cause: unknown): Pick<Fault, "kind"> & { readonly advice: string } {
   const found = cause instanceof Error && "code" in cause ? String(cause.code) : "";
   if (absence.includes(found)) {
-    return { code: errorCode.unknownContainer, advice: "the pod is gone, or the path is wrong" };
+    return { kind: "netns-gone", advice: "the pod is gone, or the path is wrong" };
   }
   if (shortage.includes(found)) {
     return {
-      code: errorCode.tryAgainLater,
+      kind: "try-again",
       advice: "descriptors or memory are short on the node or for the runtime; try again",
     };
   }
   return {
-    code: errorCode.ioFailure,
+    kind: "io",
     advice:
       "whether the pod is there is not known; see the path's links and rights, and what SELinux denies",
   };

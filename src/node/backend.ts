@@ -2,9 +2,12 @@
 
 import type { AttachmentRecord } from "../attachment/record.ts";
 import type { Call } from "../command/call.ts";
+import { Fault } from "../fault.ts";
+import { othersThan } from "../netfilter/backend.ts";
 import { makeClient } from "../netfilter/iptables/client.ts";
-import { type Family, otherThan } from "../netfilter/table.ts";
-import { type BackendChoice, equip, equipPlain, toolsFor } from "./choice.ts";
+import { type BackendChoice, toolsFor } from "../netfilter/iptables/tools.ts";
+import type { Family } from "../netfilter/table.ts";
+import { equip, equipPlain } from "./choice.ts";
 import {
   type Decision,
   type Detecting,
@@ -14,7 +17,7 @@ import {
   tryBackends,
 } from "./detect.ts";
 import type { Knowledge } from "./knowledge.ts";
-import { openToolbox, type Toolbox } from "./toolbox.ts";
+import { openPrograms, type Programs } from "./programs.ts";
 
 /** A choice, and whether another one would do as well. */
 export type Chosen = { readonly choice: BackendChoice; readonly free: boolean };
@@ -25,7 +28,7 @@ export type Wanting = { readonly wanted: readonly Family[]; readonly required: r
 /**
  * The backend of an attachment that has a record: rules are looked for where they were put. Some of the families may have no
  * programs by now.
- * @throws CniError 101 when the node has no programs for any of them.
+ * @throws Fault rejected when the node has no programs for any of them.
  */
 export async function chooseBackend(
   call: Call,
@@ -33,28 +36,43 @@ export async function chooseBackend(
   record: AttachmentRecord,
 ): Promise<Chosen> {
   const decided = { backend: record.backend, reason: "as recorded" };
-  return { choice: await equip(openToolbox(call.deps), decided, wanted), free: false };
+  return { choice: await equip(openPrograms(call.deps), decided, wanted), free: false };
 }
 
 /**
  * Chooses where nothing is known of the attachment: there are programs for the families that are required.
- * @throws CniError 101 when there are none, or none that work; 11 when that is not known.
+ * @throws Fault rejected when there are none, or none that work; try-again when that is not known.
  */
 export async function chooseFor(call: Call, wanting: Wanting): Promise<Chosen> {
   const { wanted, required } = wanting;
-  const toolbox = openToolbox(call.deps);
+  const programs = openPrograms(call.deps);
   const { backend: mode } = call.settings;
   if (mode === "plain") {
     return {
-      choice: requireTools(await equipPlain(toolbox, wanted, required), wanting),
+      choice: requireTools(await equipPlain(programs, wanted, required), wanting),
       free: false,
     };
   }
   if (mode === "nft" || mode === "legacy") {
     const decided = { backend: mode, reason: "the conf's iptables-mode", required };
-    return { choice: requireTools(await equip(toolbox, decided, wanted), wanting), free: false };
+    return { choice: requireTools(await equip(programs, decided, wanted), wanting), free: false };
   }
-  return { choice: await equipFreely(toolbox, await decide(call, wanting), wanting), free: true };
+  return { choice: await equipFreely(programs, await decide(call, wanting), wanting), free: true };
+}
+
+/** A choice of programs; undefined where the node has none of them, or does not say. */
+async function unlessLacking(choice: Promise<BackendChoice>): Promise<BackendChoice | undefined> {
+  try {
+    return await choice;
+  } catch (error) {
+    if (error instanceof Fault) return undefined;
+    throw error;
+  }
+}
+
+/** True where all families that are wanted and must be served have programs. */
+function isServed({ tools }: BackendChoice, { wanted, required }: Wanting): boolean {
+  return wanted.every((family) => tools.has(family) || !required.includes(family));
 }
 
 function requireTools(choice: BackendChoice, { wanted, required }: Wanting): BackendChoice {
@@ -64,7 +82,7 @@ function requireTools(choice: BackendChoice, { wanted, required }: Wanting): Bac
 
 // What was decided may have been for pods of other families: where it has no programs for this one, the other may.
 async function equipFreely(
-  toolbox: Toolbox,
+  programs: Programs,
   decided: Decision,
   wanting: Wanting,
 ): Promise<BackendChoice> {
@@ -72,16 +90,16 @@ async function equipFreely(
   const { wanted, required } = wanting;
   try {
     const first = { backend, reason, required };
-    return requireTools(await equip(toolbox, first, wanted), wanting);
+    return requireTools(await equip(programs, first, wanted), wanting);
   } catch (error) {
-    const why = `no programs of ${backend} for all`;
-    const other = { backend: otherThan(backend), reason: why, required };
-    try {
-      return requireTools(await equip(toolbox, other, wanted), wanting);
-    } catch {
-      // Nor has it; the first error says what the node was found to use.
-      throw error;
+    const reason = `no programs of ${backend} for all`;
+    for (const other of othersThan(backend)) {
+      const decided = { backend: other, reason, required };
+      const found = await unlessLacking(equip(programs, decided, wanted));
+      if (found !== undefined && isServed(found, wanting)) return found;
     }
+    // Nor has another; this error says what the node was found to use.
+    throw error;
   }
 }
 
@@ -90,7 +108,7 @@ export function detectingOf(call: Call): Detecting {
   const { deps, remainingMs } = call;
   return {
     client: makeClient(deps),
-    toolbox: openToolbox(deps),
+    programs: openPrograms(deps),
     remainingMs,
     sleep: deps.clock.sleep,
   };

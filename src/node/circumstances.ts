@@ -15,7 +15,11 @@ const programs = [
 /** A text that is the same as long as nothing changed that ADD needs. Looks at files, and starts nothing. */
 export function circumstancesOf({ settings, deps }: Call): string {
   const { backend, families, pods } = settings;
-  const files = ["/bin/sh", pods.kubernetes?.kubeconfig || undefined, ...programs.map(deps.find)];
+  const files = [
+    deps.toolbox.shell,
+    pods.kubernetes?.kubeconfig || undefined,
+    ...programs.map(deps.toolbox.find),
+  ];
   return [backend, families.includes("ipv6"), ...files.map(identityOf)].join(" ");
 }
 

@@ -1,12 +1,13 @@
 // Decides through which backend rules are written where nobody said so. Edge: runs the tools, and leaves no trace of it:
 // looking at hints makes no table (see client.ts), and the trial has a netns of its own.
-import { CniError, errorCode } from "../cni/error.ts";
+import { Fault } from "../fault.ts";
 import { converge } from "../netfilter/converge/converge.ts";
 import type { Client, Job, Outcome } from "../netfilter/iptables/client.ts";
 import { readFailure } from "../netfilter/iptables/failure.ts";
+import type { BackendChoice } from "../netfilter/iptables/tools.ts";
 import { type Backend, backends, type Family, families, type Ruleset } from "../netfilter/table.ts";
-import { type BackendChoice, equip } from "./choice.ts";
-import type { Toolbox } from "./toolbox.ts";
+import { equip } from "./choice.ts";
+import type { Programs } from "./programs.ts";
 
 /** What a detection found. */
 export type Decision = {
@@ -23,7 +24,7 @@ export type Decision = {
 /** What a detection looks with. */
 export type Detecting = {
   readonly client: Client;
-  readonly toolbox: Toolbox;
+  readonly programs: Programs;
   readonly remainingMs: () => number;
   readonly sleep: (ms: number) => Promise<void>;
 };
@@ -77,13 +78,13 @@ function unseenIn({ job, saveStatus, stderr }: Outcome): string[] {
   return [`${job.tools.save} (${job.backend}, ${job.family}): ${said}`];
 }
 
-function hintLooks({ toolbox }: Detecting, backend: Backend): Promise<(Job | string)[]>[] {
+function hintLooks({ programs }: Detecting, backend: Backend): Promise<(Job | string)[]>[] {
   return families.map(async (family): Promise<(Job | string)[]> => {
-    const tools = await toolbox.find(backend, family);
+    const tools = await programs.find(backend, family);
     if (tools !== undefined) {
       return [{ family, backend, tools, restore: "", table: "mangle" }];
     }
-    const plain = await toolbox.findPlain(family);
+    const plain = await programs.findPlain(family);
     const isUnknown = plain !== undefined && plain.backend === undefined;
     return isUnknown ? [`${plain.tools.restore} gave no answer to --version`] : [];
   });
@@ -109,7 +110,7 @@ export type Trial = {
 /**
  * The backend that takes most of these rulesets, tried in a netns of its own: exactly the matches and targets that pods get.
  * The first that takes all of them, else the first that takes IPv4's, else any.
- * @throws CniError 101 with what each backend said when none takes any, or those that are required.
+ * @throws Fault rejected with what each backend said when none takes any, or those that are required.
  */
 export async function tryBackends(detecting: Detecting, needed: Needed): Promise<Trial> {
   const trials: Trial[] = [];
@@ -122,11 +123,9 @@ export async function tryBackends(detecting: Detecting, needed: Needed): Promise
   }
   const best = trials.find(({ families: taken }) => taken.includes("ipv4")) ?? trials[0];
   if (best !== undefined) return best;
-  throw new CniError(
-    errorCode.restoreRejected,
-    "neither nft nor legacy iptables works on this node",
-    { details: refusals.join("; ") },
-  );
+  throw new Fault("rejected", "neither nft nor legacy iptables works on this node", {
+    details: refusals.join("; "),
+  });
 }
 
 /** What a trial decides: until a hint shows. */
@@ -147,16 +146,16 @@ async function tryBackend(
   try {
     const wanted = needed.rulesets.map(({ family }) => family);
     const decided = { backend, reason: "trial", required: needed.required };
-    const choice = await equip(detecting.toolbox, decided, wanted);
+    const choice = await equip(detecting.programs, decided, wanted);
     return await tryChoice(detecting, choice, needed);
   } catch (error) {
     // A lock, or no time left, says nothing about the backend (istio#58507).
-    if (!(error instanceof CniError && error.code === errorCode.restoreRejected)) throw error;
+    if (!(error instanceof Fault && error.kind === "rejected")) throw error;
     return inWords(error);
   }
 }
 
-/** Tries one choice. @throws CniError as converge, when it takes none of the rulesets, or not those that are required. */
+/** Tries one choice. @throws Fault as converge, when it takes none of the rulesets, or not those that are required. */
 export async function tryChoice(
   { client, remainingMs, sleep }: Detecting,
   choice: BackendChoice,
@@ -169,7 +168,7 @@ export async function tryChoice(
   return { backend: choice.backend, families: taken, refusals };
 }
 
-function inWords(error: CniError | undefined): string {
+function inWords(error: Fault | undefined): string {
   const { message, details } = error ?? { message: "", details: "" };
   return details === "" ? message : `${message} (${details})`;
 }

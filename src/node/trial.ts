@@ -1,10 +1,11 @@
 // Which families' rules a chosen backend takes, tried in an empty netns: what STATUS asks, and ADD would find.
-import { CniError } from "../cni/error.ts";
+
 import type { Call } from "../command/call.ts";
+import { Fault } from "../fault.ts";
 import { isRefusal } from "../netfilter/converge/refusal.ts";
+import type { BackendChoice } from "../netfilter/iptables/tools.ts";
 import type { Backend, Family } from "../netfilter/table.ts";
 import { type Chosen, detectingOf } from "./backend.ts";
-import type { BackendChoice } from "./choice.ts";
 import { type Trial, tryBackends, tryChoice } from "./detect.ts";
 
 /** The backend that takes one family at least, and what was said of those that it does not take. */
@@ -15,7 +16,7 @@ export type Tried = {
 
 /**
  * Tries the choice; as ADD does, the other backend where that refuses, and nobody named it.
- * @throws CniError or BatchError when no family can be served.
+ * @throws Fault or BatchError when no family can be served.
  */
 export async function tryChosen(
   call: Call,
@@ -57,7 +58,7 @@ async function tryOne(call: Call, choice: BackendChoice, family: Family): Promis
     const rulesets = call.settings.profile.trialRulesets([family]);
     return await tryChoice(detecting, choice, { rulesets, required: [] });
   } catch (error) {
-    if (error instanceof CniError) return `${error.message} (${error.details})`;
+    if (error instanceof Fault) return `${error.message} (${error.details})`;
     return error instanceof Error ? error.message : String(error);
   }
 }

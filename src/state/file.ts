@@ -18,7 +18,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { CniError, errorCode } from "../cni/error.ts";
+import { Fault } from "../fault.ts";
 
 /** A file of ours is a few kilobytes; what is larger than this was not written by us. */
 export const largestFileBytes = 1024 * 1024;
@@ -51,7 +51,7 @@ function makeLast(path: string): void {
 /**
  * Sees that nobody but us can put files there. A directory that is not there is fine.
  * @returns whether it is there.
- * @throws CniError 5 with the path and what is wrong with it.
+ * @throws Fault io with the path and what is wrong with it.
  */
 export function requireOwnDirectory(path: string): boolean {
   const stats = quietly(() => lstatSync(path, { throwIfNoEntry: false }));
@@ -71,7 +71,7 @@ export function requireWritable(directory: string): void {
 /**
  * Reads a whole file.
  * @returns undefined when it is not there.
- * @throws CniError 5 when it is a link, no regular file, somebody else's, or too large to be ours.
+ * @throws Fault io when it is a link, no regular file, somebody else's, or too large to be ours.
  */
 export function readOwn(path: string): string | undefined {
   const fd = openOwn(path);
@@ -110,7 +110,7 @@ function readWhole(fd: number, size: number): string {
 /**
  * Puts a file in the place of an older one: readers see the one or the other, whole. No fsync: what these files are about
  * does not outlive the kernel either.
- * @throws CniError 5 with the path and the reason; nothing is left of the attempt then.
+ * @throws Fault io with the path and the reason; nothing is left of the attempt then.
  */
 export function replaceFile(path: string, text: string): void {
   const temporary = join(dirname(path), temporaryName());
@@ -119,7 +119,7 @@ export function replaceFile(path: string, text: string): void {
     renameSync(temporary, path);
   } catch (error) {
     removeQuietly(temporary);
-    throw new CniError(errorCode.ioFailure, `${path} cannot be written`, {
+    throw new Fault("io", `${path} cannot be written`, {
       details: `${messageOf(error)}; see that there is room in its directory, and that root can write there`,
       cause: error,
     });
@@ -213,8 +213,8 @@ function requireOwner(path: string, { uid, mode }: Stats): void {
   }
 }
 
-function refused(path: string, problem: string): CniError {
-  return new CniError(errorCode.ioFailure, `${path} is not taken for ours: ${problem}`, {
+function refused(path: string, problem: string): Fault {
+  return new Fault("io", `${path} is not taken for ours: ${problem}`, {
     details: "whoever can write there could have rules removed or kept; root alone must own it",
   });
 }

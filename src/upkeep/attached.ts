@@ -24,7 +24,7 @@ export type Attached = {
   readonly closeWaitBefore: string | undefined;
 };
 
-/** The attachments of the call's container in this netns. @throws CniError 5 as the store's read does. */
+/** The attachments of the call's container in this netns. @throws Fault io as the store's read does. */
 export function attachedTo(call: Call, netns: Netns): Attached {
   const place = placeOf(call, netns);
   const earlier = call.store.read(keyOf(call));

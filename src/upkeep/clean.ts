@@ -1,19 +1,21 @@
 // Takes everything of ours out of a netns: in both families and both backends, whatever a record says of them, and proven
 // by reading. Serves DEL; ADD asks it whether anything is there when it fails.
-import { CniError, errorCode } from "../cni/error.ts";
+
 import { type Call, sessionOf, subjectOf } from "../command/call.ts";
+import { Fault } from "../fault.ts";
 import type { Session } from "../netfilter/converge/left-out.ts";
 import { readTables, type Shown, shownIn } from "../netfilter/converge/readout.ts";
 import { type Removal, removeOwn, removeSeen } from "../netfilter/converge/remove.ts";
 import { isFreeOf } from "../netfilter/converge/remove-blindly.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/iptables/client.ts";
 import { readFailure } from "../netfilter/iptables/failure.ts";
+import { toolsFor } from "../netfilter/iptables/tools.ts";
 import type { Own } from "../netfilter/own.ts";
 import { type Backend, backends, type Family, families } from "../netfilter/table.ts";
 import { holdsAny } from "../netfilter/transaction.ts";
 import type { Netns } from "../netns/path.ts";
-import { equip, toolsFor } from "../node/choice.ts";
-import { openToolbox } from "../node/toolbox.ts";
+import { equip } from "../node/choice.ts";
+import { openPrograms } from "../node/programs.ts";
 import { fewOf } from "../text/telling.ts";
 import { looksInto } from "./look.ts";
 
@@ -30,7 +32,7 @@ export type Written = {
 /**
  * Ends with nothing of ours in the netns.
  * @returns the families that were written to.
- * @throws CniError 11 or 101, BatchError, when that could not be brought about, or not be seen.
+ * @throws Fault try-again or rejected, BatchError, when that could not be brought about, or not be seen.
  */
 export async function cleanNetns(call: Call, netns: Netns, written: Written): Promise<Family[]> {
   const spots = await findOwn(call, netns, written);
@@ -52,7 +54,7 @@ export async function removeSpots(
     if (here.length === 0) continue;
     const decided = { backend, reason: "own chains are there" };
     const wanted = here.map(({ family }) => family);
-    const choice = await equip(openToolbox(call.deps), decided, wanted);
+    const choice = await equip(openPrograms(call.deps), decided, wanted);
     const removal = await remove(sessionOf(call, netns, choice), { own, spots: here });
     changed.push(...cleaned(call, backend, removal));
   }
@@ -71,14 +73,14 @@ function remove(session: Session, { own, spots }: Removing): Promise<Removal> {
 
 /**
  * What a removal changed, where nothing of ours is left that acts on traffic. Chains that somebody else holds are only told.
- * @throws CniError 11 where something is left, or may be.
+ * @throws Fault try-again where something is left, or may be.
  */
 export function cleaned(call: Call, backend: Backend, removal: Removal): readonly Family[] {
   const { written, left, husks } = removal;
   if (husks.length > 0) call.log.warn({ backend, left: fewOf(husks) }, huskWarning);
   if (left.length === 0) return written;
-  throw new CniError(
-    errorCode.tryAgainLater,
+  throw new Fault(
+    "try-again",
     `rules of ours could not be taken out of the nat table (${backend}) of ${subjectOf(call)}`,
     { details: fewOf(left).join("; ") },
   );
@@ -88,12 +90,12 @@ const huskWarning = "empty chains of ours stay, for rules of someone else's lead
 
 /**
  * The spots that hold own chains, of all that the node has tools for.
- * @throws CniError 11 where a table cannot be seen that may hold some, 101 where tools are missing that wrote here.
+ * @throws Fault try-again where a table cannot be seen that may hold some, rejected where tools are missing that wrote here.
  */
 export async function findOwn(call: Call, netns: Netns, written: Written): Promise<Spot[]> {
   const { backend, families: recorded, own } = written;
   const decided = { backend, reason: "as recorded" };
-  const choice = await equip(openToolbox(call.deps), decided, recorded);
+  const choice = await equip(openPrograms(call.deps), decided, recorded);
   for (const family of recorded) toolsFor(choice, family);
   const wanted = families.map((family) => ({ family, tables: own }));
   const looks = await Promise.all(backends.map((one) => looksInto(call, one, wanted)));
@@ -119,7 +121,7 @@ async function isFree(
   netns: Netns,
   { backend, family, own }: Pick<Job, "backend" | "family"> & { readonly own: Own },
 ): Promise<boolean> {
-  const choice = await equip(openToolbox(call.deps), { backend, reason: "it is asked" }, [family]);
+  const choice = await equip(openPrograms(call.deps), { backend, reason: "it is asked" }, [family]);
   const session = sessionOf(call, netns, choice);
   for (const names of own) if (!(await isFreeOf(session, family, names))) return false;
   return true;
@@ -140,10 +142,10 @@ function holdsOwn(outcome: Outcome, written: Written): boolean | undefined {
   return shown.unverifiable === undefined ? false : undefined;
 }
 
-function unseen({ job }: Outcome, said: string): CniError {
+function unseen({ job }: Outcome, said: string): Fault {
   const { tools, backend, family } = job;
-  return new CniError(
-    errorCode.tryAgainLater,
+  return new Fault(
+    "try-again",
     `${tools.save} (${backend}, ${family}) could not show the nat table: ${said}`,
     { details: "whether rules of ours are in it is not known" },
   );

@@ -4,7 +4,7 @@ import type { Call } from "../command/call.ts";
 import { type Scope, savedOf } from "../netfilter/converge/job.ts";
 import type { Job } from "../netfilter/iptables/client.ts";
 import type { Backend } from "../netfilter/table.ts";
-import { openToolbox } from "../node/toolbox.ts";
+import { openPrograms } from "../node/programs.ts";
 
 /** Jobs that read a backend's tables in these families, where the node has programs for it. */
 export async function looksInto(
@@ -12,7 +12,7 @@ export async function looksInto(
   backend: Backend,
   wanted: readonly Scope[],
 ): Promise<Job[]> {
-  const toolbox = openToolbox(call.deps);
+  const toolbox = openPrograms(call.deps);
   const jobs = wanted.map(async ({ family, tables }): Promise<Job[]> => {
     const tools = await toolbox.find(backend, family);
     if (tools !== undefined) {

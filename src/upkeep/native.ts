@@ -61,7 +61,7 @@ export async function withForeignBases(
   { client, place, choice, remainingMs }: Session,
   error: unknown,
 ): Promise<unknown> {
-  const program = call.deps.find("nft");
+  const program = call.deps.toolbox.find("nft");
   const [family] = choice.tools.keys();
   if (!(error instanceof UnverifiableError) || program === undefined || family === undefined) {
     return error;
@@ -76,7 +76,7 @@ export async function withForeignBases(
       .map((name) => printable(name));
     if (names.length === 0) return error;
     const details = `${error.details}; there is ${few(names)}`;
-    return new UnverifiableError(error.code, error.message, { details, cause: error });
+    return new UnverifiableError(error.kind, error.message, { details, cause: error });
   } catch (problem) {
     call.log.debug({ err: problem }, "nft was not to be asked what stands in the nat table");
     return error;

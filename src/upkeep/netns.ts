@@ -1,6 +1,7 @@
 // A netns held open for a piece of work, and let go whatever becomes of it: no command opens one in another way.
-import { CniError, errorCode } from "../cni/error.ts";
+
 import type { Call } from "../command/call.ts";
+import { Fault } from "../fault.ts";
 import type { Netns } from "../netns/path.ts";
 
 /** Which netns, and whether it may be the plugin's own (see netns/path.ts). */
@@ -27,11 +28,7 @@ export async function withNetns<T>(
 
 /** True when a netns could not be opened because there is none, or not one of a pod: not because something kept us. */
 export function isNoNetns(error: unknown): boolean {
-  return error instanceof CniError && elsewhere.includes(error.code);
+  return error instanceof Fault && elsewhere.includes(error.kind);
 }
 
-const elsewhere: readonly number[] = [
-  errorCode.unknownContainer,
-  errorCode.netnsUnusable,
-  errorCode.invalidNetns,
-];
+const elsewhere: readonly string[] = ["netns-gone", "netns-unusable", "netns-own"];

@@ -1,17 +1,19 @@
 // What CHECK sees of a netns: both backends' tables, and nft's own view where nft is on the node. Edge; changes nothing.
 // One child; a second one looks closer where something of nft's own may take the traffic, or keeps save from showing all.
-import { CniError, errorCode } from "../cni/error.ts";
+
 import type { Call } from "../command/call.ts";
+import { Fault } from "../fault.ts";
+import { othersThan, traitsOf } from "../netfilter/backend.ts";
 import type { Drift, StandFor } from "../netfilter/compare.ts";
 import { jobFor } from "../netfilter/converge/job.ts";
 import { readTables } from "../netfilter/converge/readout.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/iptables/client.ts";
 import type { Presence } from "../netfilter/iptables/presence.ts";
+import { type BackendChoice, toolsFor } from "../netfilter/iptables/tools.ts";
 import { nativeName } from "../netfilter/outside.ts";
 import { asksForRules, compareSight, type Save, type Sight } from "../netfilter/sight.ts";
-import { type Family, otherThan, type Ruleset, type Table } from "../netfilter/table.ts";
+import type { Family, Ruleset, Table } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
-import { type BackendChoice, toolsFor } from "../node/choice.ts";
 import { looksInto } from "./look.ts";
 import { listAll, listChains, readNative } from "./native.ts";
 
@@ -32,7 +34,7 @@ export type Seen = { readonly drifts: Drift[]; readonly presence: Presence | und
 
 /**
  * Looks for all drifts of a netns; there are none when it is redirected as it should be.
- * @throws CniError 11 when a table could not be read, which is no drift.
+ * @throws Fault try-again when a table could not be read, which is no drift.
  */
 export async function observe(call: Call, netns: Netns, wanted: Wanted): Promise<Seen> {
   const { choice, open, standFor } = wanted;
@@ -76,15 +78,20 @@ function natOf(
 
 async function jobsFor(call: Call, { rulesets, choice }: Wanted): Promise<Job[]> {
   const own = rulesets.map((ruleset) => jobFor(choice, ruleset));
-  const others = await looksInto(call, otherThan(choice.backend), rulesets);
-  const jobs = [...own, ...others].map((job): Job => ({ ...job, table: "all" }));
-  // The nat tables as nft sees them tell whether they act at all; not `list tables`, for which 1.0.6 reads all rules of all.
-  const nats = rulesets.map(({ family }) => `list table ${nativeName(family, "nat")}`);
-  return asking(call, jobs, [listChains, ...(choice.backend === "nft" ? nats : [])]);
+  const others = await Promise.all(
+    othersThan(choice.backend).map((other) => looksInto(call, other, rulesets)),
+  );
+  const jobs = [...own, ...others.flat()].map((job): Job => ({ ...job, table: "all" }));
+  // Our tables as nft sees them tell whether they act at all; not `list tables`, for which 1.0.6 reads all rules of all.
+  const listed = traitsOf(choice.backend).isShownByNft ? rulesets : [];
+  const listings = listed.flatMap(({ family, tables }) =>
+    tables.map(({ name }) => `list table ${nativeName(family, name)}`),
+  );
+  return asking(call, jobs, [listChains, ...listings]);
 }
 
 function asking(call: Call, jobs: readonly Job[], listings: readonly string[]): Job[] {
-  const program = call.deps.find("nft");
+  const program = call.deps.toolbox.find("nft");
   if (program === undefined) {
     call.log.debug({}, "nft is not on the node: chains of nft's own are not seen");
     return [...jobs];
@@ -95,7 +102,7 @@ function asking(call: Call, jobs: readonly Job[], listings: readonly string[]): 
 // A rule in some table can end the save of all, or make it a text that nobody can trust; the nat table may be shown by itself.
 // And rules of nft's own are only asked for where they matter: a listing of thousands takes seconds.
 function closerJobs(call: Call, { saves }: Looked, needsRules: boolean): Job[] {
-  const doubtful = saves.filter(({ backend, isMixed }) => backend === "nft" && isMixed);
+  const doubtful = saves.filter(({ backend, isMixed }) => traitsOf(backend).savesOne && isMixed);
   const looked = needsRules && doubtful.length === 0 ? saves.slice(0, 1) : doubtful;
   const jobs = looked.map(({ job }) => natAlone(job));
   return needsRules ? asking(call, jobs, [listAll]) : jobs;
@@ -135,8 +142,8 @@ function requireShown(rulesets: readonly Ruleset[], choice: BackendChoice, sight
     const nat = natOf(sight, family, choice);
     if (!(nat instanceof Error)) continue;
     const { save } = toolsFor(choice, family);
-    throw new CniError(
-      errorCode.tryAgainLater,
+    throw new Fault(
+      "try-again",
       `${save} (${choice.backend}, ${family}) could not show the nat table: ${nat.message}`,
       { details: "whether the redirect is in place is not known" },
     );

@@ -1,16 +1,17 @@
 // Puts a pod's rules in place, in one backend and not in the other. Serves ADD and repair.
 
-import { CniError } from "../cni/error.ts";
 import { type Call, sessionOf } from "../command/call.ts";
+import { Fault } from "../fault.ts";
+import { othersThan } from "../netfilter/backend.ts";
 import { type Converged, converge } from "../netfilter/converge/converge.ts";
 import type { Scope } from "../netfilter/converge/job.ts";
 import type { Left, Session } from "../netfilter/converge/left-out.ts";
 import { readTables, type Shown, shownIn } from "../netfilter/converge/readout.ts";
 import { isRefusal } from "../netfilter/converge/refusal.ts";
-import { removeOwn } from "../netfilter/converge/remove.ts";
 import { type Job, makeClient, type Outcome } from "../netfilter/iptables/client.ts";
 import { foreignNetnsAdvice, readFailure } from "../netfilter/iptables/failure.ts";
 import type { Presence } from "../netfilter/iptables/presence.ts";
+import type { BackendChoice } from "../netfilter/iptables/tools.ts";
 import { type Own, ownOf } from "../netfilter/own.ts";
 import { foreignRedirects } from "../netfilter/shadow.ts";
 import {
@@ -18,19 +19,18 @@ import {
   backends,
   type Family,
   families,
-  otherThan,
   type Ruleset,
   type RuleText,
 } from "../netfilter/table.ts";
 import { holdsAny } from "../netfilter/transaction.ts";
 import type { Netns } from "../netns/path.ts";
 import type { Chosen, Wanting } from "../node/backend.ts";
-import { type BackendChoice, equip } from "../node/choice.ts";
+import { type Decided, equip } from "../node/choice.ts";
 import { isProven, withProof } from "../node/knowledge.ts";
-import { openToolbox } from "../node/toolbox.ts";
+import { openPrograms } from "../node/programs.ts";
 import { printable } from "../text/printable.ts";
 import { fewOf } from "../text/telling.ts";
-import { cleaned, removeSpots, type Spot, spotOf } from "./clean.ts";
+import { removeSpots, type Spot, spotOf } from "./clean.ts";
 import { hiddenWarning, looksInto } from "./look.ts";
 import { withForeignBases } from "./native.ts";
 
@@ -61,7 +61,7 @@ export type Redirecting = {
 
 /**
  * Ends with the rulesets in place and proven, and nothing of ours in another family or backend.
- * @throws CniError 11 or 101 (see converge); no family is left half-way then.
+ * @throws Fault try-again or rejected (see converge); no family is left half-way then.
  */
 export async function redirect(call: Call, work: Redirecting, chosen: Chosen): Promise<Redirected> {
   const wanted = work.rulesets.map(({ family }) => family);
@@ -82,9 +82,9 @@ async function instead(first: unknown, second: Promise<Redirected>): Promise<Red
   try {
     return await second;
   } catch (error) {
-    if (!(first instanceof CniError && error instanceof CniError)) throw error;
+    if (!(first instanceof Fault && error instanceof Fault)) throw error;
     const details = `${first.details}; then ${error.message}: ${error.details}`;
-    throw new CniError(error.code, first.message, { details, cause: error });
+    throw new Fault(error.kind, first.message, { details, cause: error });
   }
 }
 
@@ -97,36 +97,49 @@ async function fallback(
   const { error, wanted, required } = failed;
   // A table that cannot be shown may hold rules of ours: in the other backend there would be a second set beside them.
   if (!free || !isRefusal(error) || isOfForeignNetns(error)) return undefined;
+  const isServed = ({ tools }: BackendChoice) => {
+    return wanted.every((family) => tools.has(family) || !required.includes(family));
+  };
+  for (const backend of othersThan(choice.backend)) {
+    const decided = { backend, reason: `${choice.backend} refused` };
+    const other = await equipped(call, decided, wanted);
+    if (other !== undefined && isServed(other)) return other;
+  }
+  return undefined;
+}
+
+// It may have no programs here; the refusal itself says more.
+async function equipped(
+  call: Call,
+  decided: Decided,
+  wanted: readonly Family[],
+): Promise<BackendChoice | undefined> {
   try {
-    const decided = { backend: otherThan(choice.backend), reason: `${choice.backend} refused` };
-    const other = await equip(openToolbox(call.deps), decided, wanted);
-    const isServed = (family: Family) => other.tools.has(family) || !required.includes(family);
-    return wanted.every(isServed) ? other : undefined;
-  } catch {
-    // It has no programs here; the refusal itself says more.
-    return undefined;
+    return await equip(openPrograms(call.deps), decided, wanted);
+  } catch (error) {
+    if (error instanceof Fault) return undefined;
+    throw error;
   }
 }
 
 // Of a netns that another user namespace owns, legacy would refuse as well, and leave a table that nothing takes away.
 function isOfForeignNetns(error: unknown): boolean {
-  return error instanceof CniError && error.details.includes(foreignNetnsAdvice);
+  return error instanceof Fault && error.details.includes(foreignNetnsAdvice);
 }
 
 async function redirectThrough(call: Call, work: Redirecting, chosen: Chosen): Promise<Redirected> {
   const { netns, rulesets } = work;
-  const other = otherThan(chosen.choice.backend);
   const own = ownOf(rulesets);
   const unwanted = families.filter((one) => !rulesets.some(({ family }) => family === one));
   const scopes = unwanted.map((family): Scope => ({ family, tables: own }));
-  const others = await looksInto(call, other, rulesets);
+  const others = await looksAtAll(call, othersThan(chosen.choice.backend), rulesets);
   // A netns that is not fresh may have rules of ours in more families. Where no record tells, a second try does.
   const looks = work.isKnown
     ? {
-        first: [...others, ...(await looksAtAll(call, scopes))],
+        first: [...others, ...(await looksAtAll(call, backends, scopes))],
         again: () => Promise.resolve([]),
       }
-    : { first: others, again: () => looksAtAll(call, scopes) };
+    : { first: others, again: () => looksAtAll(call, backends, scopes) };
   const done = await converge(sessionFor(call, work, chosen.choice), rulesets, looks);
   tellNss(call, done.unmasked === true);
   const placed = placedOf(work, done).map(({ family }) => family);
@@ -169,7 +182,7 @@ function placedOf({ rulesets }: Redirecting, { left }: Converged): Ruleset[] {
   return rulesets.filter(({ family }) => !left.some((one) => one.family === family));
 }
 
-// One backend of two: both are live until one goes.
+// One backend of several: all are live until the others go.
 async function settle(
   call: Call,
   work: Redirecting,
@@ -178,25 +191,43 @@ async function settle(
   const { netns } = work;
   const { choice, free } = chosen;
   const { written, created, left, presence } = done;
-  if (doubled.length === 0) return { choice, changed: written, created, left, presence };
+  const [elsewhere] = doubled;
+  if (elsewhere === undefined) return { choice, changed: written, created, left, presence };
   const placed = placedOf(work, done);
   // Nothing of ours was here before, and nobody named this backend: the pod's rules stay where they were.
   const stays = free && created.length === placed.length;
-  const wanted = (stays ? placed : doubled).map(({ family }) => family);
-  const decided = { backend: otherThan(choice.backend), reason: "own chains were there" };
-  const found = await equip(openToolbox(call.deps), decided, wanted);
-  const [kept, gone] = stays ? [found, choice] : [choice, found];
-  // The one that stays is complete before the other goes: no instant without redirect.
-  if (stays) await converge(sessionOf(call, netns, kept), placed);
-  const removal = await removeOwn(sessionOf(call, netns, gone), wanted, ownOf(placed));
-  const cleared = cleaned(call, gone.backend, removal);
-  call.log.info({ kept: kept.backend, cleaned: gone.backend }, "own chains were in both backends");
+  const kept = stays ? await staying(call, netns, { elsewhere, placed }) : choice;
+  const here = placed.map(({ family }) => ({ backend: choice.backend, family }));
+  const all = [...here, ...doubled.map(({ backend, family }) => ({ backend, family }))];
+  const spots = all.filter(({ backend }) => backend !== kept.backend);
+  const cleared = await removeSpots(call, netns, { own: ownOf(placed), spots });
+  const gone = [...new Set(spots.map(({ backend }) => backend))].join(", ");
+  call.log.info({ kept: kept.backend, cleaned: gone }, "own chains were in both backends");
   const changed = [...new Set([...written, ...cleared])];
   return { choice: kept, changed, created: [], left, presence };
 }
 
-async function looksAtAll(call: Call, wanted: readonly Scope[]): Promise<Job[]> {
-  return (await Promise.all(backends.map((backend) => looksInto(call, backend, wanted)))).flat();
+type Staying = { readonly elsewhere: Spot; readonly placed: readonly Ruleset[] };
+
+// What stays is complete before the rest goes: no instant without redirect.
+async function staying(
+  call: Call,
+  netns: Netns,
+  { elsewhere, placed }: Staying,
+): Promise<BackendChoice> {
+  const decided = { backend: elsewhere.backend, reason: "own chains were there" };
+  const wanted = placed.map(({ family }) => family);
+  const kept = await equip(openPrograms(call.deps), decided, wanted);
+  await converge(sessionOf(call, netns, kept), placed);
+  return kept;
+}
+
+async function looksAtAll(
+  call: Call,
+  through: readonly Backend[],
+  wanted: readonly Scope[],
+): Promise<Job[]> {
+  return (await Promise.all(through.map((backend) => looksInto(call, backend, wanted)))).flat();
 }
 
 function tellNss({ deps, log }: Call, unmasked: boolean): void {

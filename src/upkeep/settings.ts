@@ -1,8 +1,8 @@
 // The kernel settings of a netns: as the pod wants them while an attachment is there that does, else as they were before us.
 // Records of this format keep one value from before, that of the one setting that their mesh may change.
 import { type AttachmentRecord, intentOf, profileOf } from "../attachment/record.ts";
-import { CniError } from "../cni/error.ts";
 import { type Call, lookingOf, subjectOf } from "../command/call.ts";
+import { Fault } from "../fault.ts";
 import type { Setting } from "../mesh/profile.ts";
 import type { Netns } from "../netns/path.ts";
 import { readSysctl, writeSysctl } from "../netns/sysctl.ts";
@@ -11,7 +11,7 @@ import { readSysctl, writeSysctl } from "../netns/sysctl.ts";
  * Brings the settings to what the record intends. After the rules: they load conntrack, which has the settings.
  * What was there before is kept in the record first (`keep`), so that no death in between loses it.
  * @returns the record, with what the settings were before the first of us.
- * @throws CniError 11 or 102, which names pod, wish and file.
+ * @throws Fault 11 or 102, which names pod, wish and file.
  */
 export async function setSettings(
   call: Call,
@@ -54,10 +54,10 @@ function settingsBefore(record: AttachmentRecord): Setting[] {
 }
 
 function toldOf(call: Call, record: AttachmentRecord, error: unknown): unknown {
-  if (!(error instanceof CniError) || !error.message.startsWith("a kernel setting")) return error;
+  if (!(error instanceof Fault) || !error.message.startsWith("a kernel setting")) return error;
   const [words] = profileOf(record).settings.values();
   if (words === undefined) return error;
   const message = `${subjectOf(call)} wants ${words.wish}, and ${error.message}`;
   const details = `${error.details}; it is ${words.source}`;
-  return new CniError(error.code, message, { details, cause: error });
+  return new Fault(error.kind, message, { details, cause: error });
 }

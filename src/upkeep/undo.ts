@@ -1,8 +1,8 @@
 // After an ADD that failed: the netns and the record as they were before it, or, where that cannot be brought about or not
 // be seen, the record that says what was intended, by which DEL finds whatever is there.
 import { type AttachmentRecord, intentOf } from "../attachment/record.ts";
-import { CniError, errorCode } from "../cni/error.ts";
 import { type Call, keyOf } from "../command/call.ts";
+import { Fault } from "../fault.ts";
 import { BatchError } from "../netfilter/iptables/client.ts";
 import { type Own, ownOf } from "../netfilter/own.ts";
 import type { Netns } from "../netns/path.ts";
@@ -50,8 +50,7 @@ async function takeBack(call: Call, failed: Failed): Promise<boolean> {
   const { netns, record, before, error } = failed;
   const { latest } = before;
   // A child that was ended may have set it or not.
-  const isSet =
-    failed.isSet || (error instanceof CniError && error.code === errorCode.tryAgainLater);
+  const isSet = failed.isSet || (error instanceof Fault && error.kind === "try-again");
   if (call.remainingMs() < leastMs) return false;
   if (latest !== undefined) await bringBack(call, netns, latest);
   else if (failed.done !== undefined) {

@@ -193,8 +193,8 @@ test("withOptionalKnowledge() fails no command, and tells", () => {
   expect(store.knowledge()).toEqual(noKnowledge);
   store.keepKnowledge(noKnowledge);
   expect(told).toEqual([
-    `CniError: ${stateDir}/backend.json is not taken for ours: it is no regular file`,
-    `CniError: ${stateDir}/backend.json cannot be written`,
+    `Fault: ${stateDir}/backend.json is not taken for ours: it is no regular file`,
+    `Fault: ${stateDir}/backend.json cannot be written`,
   ]);
   expect(readdirSync(stateDir).toSorted()).toEqual(["attachments", "backend.json"]);
 });

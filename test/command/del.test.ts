@@ -1,6 +1,6 @@
 // DEL over the fakes: takes out what ADD put in, and never fails.
 import { expect, test } from "vitest";
-import { CniError } from "../../src/cni/error.ts";
+import { Fault } from "../../src/fault.ts";
 import { cni, env, loadState, own, saved, succeeded } from "../fake/call.ts";
 import type { Event } from "../fake/iptables.ts";
 import { makeNetns, makeWorld, netnsPath, type World } from "../fake/world.ts";
@@ -54,7 +54,10 @@ test.each(stateNames)("DEL takes out what is ours, and nothing else, from: %s", 
 });
 
 const elsewhere = (world: World) => world.netns.set(netnsPath, makeNetns(netnsPath, 2));
-const itsOwn = new CniError(8, "plugin's netns and netns from CNI_NETNS should not be the same");
+const itsOwn = new Fault(
+  "netns-own",
+  "plugin's netns and netns from CNI_NETNS should not be the same",
+);
 const untouched: [when: string, prepare: (world: World) => void, change: object][] = [
   ["there is no record", (world) => world.store.records.clear(), {}],
   ["no netns is named", () => undefined, { env: { CNI_NETNS: "" } }],
@@ -89,8 +92,8 @@ test("DEL leaves the rules to the pod's other attachment, whose DEL takes them o
 });
 
 const restoring = "/sbin/iptables-nft-restore (nft, ipv4, table nat)";
-const notOut = `CniError: our rules could not be taken out by ${restoring}: oh no`;
-const notSeen = "CniError: /sbin/iptables-nft-save (nft, ipv4) could not show the nat table: oh no";
+const notOut = `Fault: our rules could not be taken out by ${restoring}: oh no`;
+const notSeen = "Fault: /sbin/iptables-nft-save (nft, ipv4) could not show the nat table: oh no";
 const saves = ["legacy", "nft"].flatMap((backend) =>
   families.map((family) => {
     const program = family === "ipv4" ? "iptables" : "ip6tables";
@@ -115,7 +118,7 @@ const broken: [when: string, prepare: (world: World) => unknown, err: string][] 
   [
     "the tools are missing",
     (world) => world.programs.delete("iptables-nft-save"),
-    "CniError: no iptables programs of backend nft for ipv4 on the node",
+    "Fault: no iptables programs of backend nft for ipv4 on the node",
   ],
 ];
 

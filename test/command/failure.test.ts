@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { CniError, errorCode } from "../../src/cni/error.ts";
 import { toCniError } from "../../src/command/failure.ts";
 import type { Deps } from "../../src/deps.ts";
+import { Fault } from "../../src/fault.ts";
 import { BatchError } from "../../src/netfilter/iptables/client.ts";
 import type { ExecResult } from "../../src/netns/exec.ts";
 import { cni, failed } from "../fake/call.ts";
@@ -118,10 +119,10 @@ test.each(children)("ADD answers for its child when %s", async (_, result, error
   expect(world.open).toEqual(new Set());
 });
 
-const netns: [when: string, error: CniError, code: number][] = [
-  ["it is gone", new CniError(errorCode.unknownContainer, "m", { details: "d" }), 3],
-  ["it is the node's own", new CniError(errorCode.invalidNetns, "m", { details: "d" }), 8],
-  ["it is none", new CniError(errorCode.netnsUnusable, "m", { details: "d" }), 102],
+const netns: [when: string, error: Fault, code: number][] = [
+  ["it is gone", new Fault("netns-gone", "m", { details: "d" }), 3],
+  ["it is the node's own", new Fault("netns-own", "m", { details: "d" }), 8],
+  ["it is none", new Fault("netns-unusable", "m", { details: "d" }), 102],
 ];
 
 test.each(netns)("ADD and CHECK answer for the netns when %s", async (_, error, code) => {

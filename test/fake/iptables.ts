@@ -1,6 +1,7 @@
 // The node's iptables programs as a fake of Exec: takes the argv that netfilter/iptables/client.ts makes, and keeps a nat table for
 // each place (a netns' handle, `host`, `scratch`), backend and family. What the programs do is nat.ts'.
 import { basename } from "node:path";
+import { type JobWords, readArguments } from "../../src/netfilter/iptables/layout.ts";
 import type { Exec } from "../../src/netns/exec.ts";
 import { emptyNat, type Nat, printNat, restoreNat, type Tool } from "./nat.ts";
 
@@ -34,14 +35,6 @@ export type FakeIptables = {
 };
 
 type Ran = { readonly status: number; readonly stdout: string; readonly stderr: string };
-type Job = {
-  readonly fd: number;
-  readonly restore: string;
-  readonly save: string;
-  readonly table: string;
-  readonly names: string;
-  readonly text: string;
-};
 
 const nothing: Ran = { status: 0, stdout: "", stderr: "" };
 const warning = "# Warning: iptables-legacy tables present, use iptables-legacy-save to see them";
@@ -98,13 +91,13 @@ export function makeFakeIptables(): FakeIptables {
     return event?.fails === undefined ? work(toolOf(name)) : { ...nothing, ...event.fails };
   }
 
-  function runJob(place: string, job: Job): [restored: Ran, saved: Ran] {
+  function runJob(place: string, job: JobWords): [restored: Ran, saved: Ran] {
     const restored =
       job.restore === ""
         ? nothing
         : run(job.restore, (tool) => restore(place, tool, `${job.text}\n`));
     const key = `${place} ${toolOf(basename(job.save))}`;
-    const isAbsent = job.names.startsWith("/") && !tables.has(key) && !fake.mangle.has(key);
+    const isAbsent = job.guard.startsWith("/") && !tables.has(key) && !fake.mangle.has(key);
     return [restored, isAbsent ? nothing : run(job.save, (tool) => save(place, tool, job.table))];
   }
 
@@ -116,16 +109,16 @@ export function makeFakeIptables(): FakeIptables {
     });
     const seen = fake.presence.filter((line) => looked.some((family) => line.startsWith(family)));
     found[0] = seen.map((line) => `${line}\n`).join("");
-    for (const [i, job] of jobsOf(argv).entries()) {
-      if (job.names === "possible" && !seen.includes("ipv6 possible")) {
+    for (const [i, job] of readArguments(argv).jobs.entries()) {
+      if (job.guard === "possible" && !seen.includes("ipv6 possible")) {
         found[0] += `${i} absent\n`;
         continue;
       }
       const [restored, saved] = runJob(place, job);
       if (job.restore !== "") found[0] += `${i} ${restored.status}\n`;
       found[0] += `${i} ${restored.status} ${saved.status}\n`;
-      found[job.fd - 1] = `${restored.stderr}\n${saved.stderr}\n`;
-      found[job.fd] = saved.stdout;
+      found[Number(job.descriptor) - 1] = `${restored.stderr}\n${saved.stderr}\n`;
+      found[Number(job.descriptor)] = saved.stdout;
     }
     const scratch = [...tables.keys()].filter((key) => key.startsWith("scratch "));
     for (const key of scratch) tables.delete(key);
@@ -138,15 +131,6 @@ function placeOf(argv: readonly string[]): string {
   const entering = argv.find((word) => word.startsWith("--net="));
   if (entering !== undefined) return entering.slice("--net=".length);
   return argv.includes("--net") ? "scratch" : "host";
-}
-
-/** The script's arguments: files to hide, then seven for each job. */
-function jobsOf(argv: readonly string[]): Job[] {
-  const args = argv.slice(argv.indexOf("sluice") + 2);
-  return Array.from({ length: args.length / 7 }, (_, i) => {
-    const [fd, restore = "", save = "", table = "", names = "", , text = ""] = args.slice(7 * i);
-    return { fd: Number(fd), restore, save, table, names, text };
-  });
 }
 
 function partsOf(tool: ToolName): Tool {

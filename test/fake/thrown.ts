@@ -1,5 +1,7 @@
 // What a piece of code throws, as a value that can be compared whole.
 import { CniError } from "../../src/cni/error.ts";
+import { toCniError } from "../../src/command/failure.ts";
+import { Fault } from "../../src/fault.ts";
 
 /** A CniError as this file describes it. */
 export type Thrown = { readonly code: number; readonly message: string; readonly details: string };
@@ -8,7 +10,7 @@ export function cniError(code: number, message: string, details = ""): Thrown {
   return { code, message, details };
 }
 
-/** A CniError's parts, or `<name>: <message>` of another error; undefined when nothing is thrown. */
+/** The parts of a CniError, or of a fault as the CNI error that becomes of it; or `<name>: <message>` of another error; undefined when nothing is thrown. */
 export function thrownBy(work: () => unknown): unknown {
   try {
     work();
@@ -29,8 +31,9 @@ export async function rejectionOf(work: Promise<unknown>): Promise<unknown> {
 }
 
 function described(error: unknown): unknown {
-  if (error instanceof CniError) {
-    return cniError(error.code, error.message, error.details);
+  if (error instanceof CniError || error instanceof Fault) {
+    const { code, message, details } = toCniError(error, "");
+    return cniError(code, message, details);
   }
   return String(error);
 }

@@ -1,7 +1,7 @@
 // A node in memory for the commands: iptables and its tables, netns, records, log, clock, API. Nothing of the real one.
-import { CniError, errorCode } from "../../src/cni/error.ts";
 import { type Output, run } from "../../src/command/run.ts";
 import type { Deps } from "../../src/deps.ts";
+import { Fault } from "../../src/fault.ts";
 import type { KubeReader } from "../../src/kube/reader.ts";
 import type { Logger } from "../../src/log.ts";
 import type { ExecRequest, ExecResult } from "../../src/netns/exec.ts";
@@ -21,7 +21,7 @@ export type World = {
   /** What becomes of the next children, in turn: this in place of what they would do, or of what they did. */
   readonly execFaults: (Partial<ExecResult> | ((did: ExecResult) => ExecResult))[];
   /** Netns by path, or why they cannot be opened. */
-  readonly netns: Map<string, Netns | CniError>;
+  readonly netns: Map<string, Netns | Fault>;
   /** Those that are open now. */
   readonly open: Set<Netns>;
   /** Addresses in every netns. */
@@ -66,8 +66,11 @@ export function makeWorld(change: Partial<Deps> = {}): World {
   };
   const deps: Deps = {
     exec: (request) => exec(world, request),
-    find: (name) => (world.programs.has(name) ? `/sbin/${name}` : undefined),
-    path: "/sbin",
+    toolbox: {
+      find: (name) => (world.programs.has(name) ? `/sbin/${name}` : undefined),
+      shell: "/bin/sh",
+      env: { PATH: "/sbin", LC_ALL: "C" },
+    },
     nssMask: () => [],
     clock: {
       monotonicMs: () => world.time.ms,
@@ -104,9 +107,8 @@ export function makeNetns(path: string, inode: number): Netns {
 
 function openNetns(world: Pick<World, "netns" | "open">, path: string): Netns {
   const found =
-    world.netns.get(path) ??
-    new CniError(errorCode.unknownContainer, `CNI_NETNS ${path} cannot be opened`);
-  if (found instanceof CniError) throw found;
+    world.netns.get(path) ?? new Fault("netns-gone", `CNI_NETNS ${path} cannot be opened`);
+  if (found instanceof Fault) throw found;
   world.open.add(found);
   return found;
 }

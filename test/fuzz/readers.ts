@@ -22,7 +22,7 @@ import { chainOf, content, targetOf, words } from "../../src/netfilter/rule.ts";
 import { parseSave, SaveSyntaxError } from "../../src/netfilter/save.ts";
 import { asksNetwork } from "../../src/netns/host.ts";
 import { parseKnowledge } from "../../src/node/knowledge.ts";
-import { readVersion } from "../../src/node/toolbox.ts";
+import { readVersion } from "../../src/node/programs.ts";
 import { CidrError, familyOf, parseCidr } from "../../src/redirect/cidr.ts";
 import { readGroup, readUser } from "../../src/redirect/owner.ts";
 import { PortError, parsePort, parsePorts } from "../../src/redirect/port.ts";

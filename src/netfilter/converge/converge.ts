@@ -1,6 +1,6 @@
 // Brings a netns to its rulesets and proves it: write, read back, compare; from whatever state, as often as it takes.
 // Serves ADD and repair. Edge: works through the client.
-import { CniError } from "../../cni/error.ts";
+import { Fault } from "../../fault.ts";
 import { BatchError, type Job, type Outcome } from "../iptables/client.ts";
 import type { Presence } from "../iptables/presence.ts";
 import { ownOf, type Tables } from "../own.ts";
@@ -60,7 +60,7 @@ const noLooks: Looks = { first: [], again: () => Promise.resolve([]) };
  * Ends with every ruleset in place, read back and equal, or throws with nothing left half-way: families that held
  * nothing of ours before hold nothing again. Families that need not be redirected (Session.required) may be left out, but
  * never all.
- * @throws CniError 11 when others kept interfering or the time ran out, 101 when the tools refused.
+ * @throws Fault try-again when others kept interfering or the time ran out, rejected when the tools refused.
  */
 export async function converge(
   session: Session,
@@ -107,7 +107,7 @@ function resultOf({ all, presence }: Round, looked: readonly Outcome[]): Converg
     created: families(placed.filter(isAllCreated)),
     left: all.flatMap(({ ruleset: { family }, left }): Left[] => {
       if (left === undefined) return [];
-      return [left instanceof CniError ? { family, error: left } : { family }];
+      return [left instanceof Fault ? { family, error: left } : { family }];
     }),
     presence,
     looked,

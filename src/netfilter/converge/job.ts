@@ -1,8 +1,9 @@
 // Makes the job that writes a transaction in one family and reads back the tables that it is about.
-import { CniError, errorCode } from "../../cni/error.ts";
-import { type BackendChoice, toolsFor } from "../../node/choice.ts";
+import { Fault } from "../../fault.ts";
+import { traitsOf } from "../backend.ts";
 import type { Job } from "../iptables/client.ts";
-import { longestRestoreBytes, renderRestore } from "../restore.ts";
+import { type BackendChoice, toolsFor } from "../iptables/tools.ts";
+import { longestRestoreBytes } from "../restore.ts";
 import type { Family, OwnTable } from "../table.ts";
 import type { Transaction } from "../transaction.ts";
 
@@ -18,10 +19,10 @@ export function jobFor(
   { family, tables }: Scope,
   transaction: Transaction = [],
 ): Job {
-  const restore = renderRestore(transaction);
+  const restore = traitsOf(choice.backend).render(transaction);
   if (Buffer.byteLength(restore) > longestRestoreBytes) {
-    throw new CniError(
-      errorCode.invalidConf,
+    throw new Fault(
+      "invalid-conf",
       `the ${family} rules are too long to load: ${Buffer.byteLength(restore)} bytes, at most ${longestRestoreBytes}`,
       { details: "exclude ranges of ports instead of thousands of single ports" },
     );

@@ -1,9 +1,9 @@
 // Which families may be left out of a convergence, and when: one that the netns does not speak need not be redirected where
 // its tools refuse. One that it speaks must be, or everything is taken back.
-import { CniError } from "../../cni/error.ts";
-import { type BackendChoice, toolsFor } from "../../node/choice.ts";
+import { Fault } from "../../fault.ts";
 import type { Client, Place } from "../iptables/client.ts";
 import { isSpoken, type Presence } from "../iptables/presence.ts";
+import { type BackendChoice, toolsFor } from "../iptables/tools.ts";
 import type { Family } from "../table.ts";
 import { isDone, type Progress } from "./progress.ts";
 import { gaveUp } from "./refusal.ts";
@@ -33,7 +33,7 @@ export type Round = {
 };
 
 /** A family that was left out, and why: its tools refused; no reason: IPv6 is not possible in the netns. */
-export type Left = { readonly family: Family; readonly error?: CniError };
+export type Left = { readonly family: Family; readonly error?: Fault };
 
 /** True for a family whose job is to be done only where the netns can speak it at all. */
 export function mayBeAbsent({ required, place }: Session, family: Family): boolean {
@@ -43,7 +43,7 @@ export function mayBeAbsent({ required, place }: Session, family: Family): boole
 
 /**
  * Leaves out the families that have no programs. Whether that may be is known when the netns was looked at (requireSpoken).
- * @throws CniError 101 or 11 (see equip) where it is known before.
+ * @throws Fault rejected or try-again (see equip) where it is known before.
  */
 export function leaveUnequipped(round: Round): void {
   const { choice, required } = round.session;
@@ -58,12 +58,12 @@ export function leaveUnequipped(round: Round): void {
 
 /**
  * Judges what was left out by what the netns has.
- * @throws CniError the reason of a family that was left out although the netns speaks it.
+ * @throws Fault the reason of a family that was left out although the netns speaks it.
  */
 export function requireSpoken(round: Round): void {
   for (const progress of round.all) {
     const { left, ruleset } = progress;
-    if (!(left instanceof CniError)) continue;
+    if (!(left instanceof Fault)) continue;
     if (isNeeded(round, ruleset.family)) throw left;
     // That there are no programs for it does not matter then.
     if (ruleset.family === "ipv6" && round.presence?.ipv6Possible === false) {
@@ -81,16 +81,16 @@ function isNeeded({ session, presence }: Round, family: Family): boolean {
 
 /**
  * Nothing in place at all is not "left out": the pod's traffic would pass by, whatever comes later.
- * @throws CniError the first reason, where all were left out.
+ * @throws Fault the first reason, where all were left out.
  */
 export function requireOne(all: readonly Progress[]): void {
-  const refusal = all.find(({ left }) => left instanceof CniError)?.left;
-  if (refusal instanceof CniError && all.every(({ left }) => left !== undefined)) throw refusal;
+  const refusal = all.find(({ left }) => left instanceof Fault)?.left;
+  if (refusal instanceof Fault && all.every(({ left }) => left !== undefined)) throw refusal;
 }
 
 /**
  * No more tries: families that were refused again and again, and need not be redirected, are left out.
- * @throws CniError 11 where another has not come to its end.
+ * @throws Fault try-again where another has not come to its end.
  */
 export function giveUp(round: Round, tries: number): void {
   const { session, all } = round;

@@ -1,5 +1,5 @@
 // One family on its way to its ruleset: what came of a try, and what to try next. Does nothing itself.
-import type { CniError } from "../../cni/error.ts";
+import type { Fault } from "../../fault.ts";
 import { printable } from "../../text/printable.ts";
 import type { Outcome } from "../iptables/client.ts";
 import { failedChain, readFailure, type ToolFailure } from "../iptables/failure.ts";
@@ -43,7 +43,7 @@ export type Progress = {
   doubtful: boolean;
   unmasked: boolean;
   /** It is left out: why its tools refused, or that IPv6 is not possible in the netns. */
-  left: CniError | "absent" | undefined;
+  left: Fault | "absent" | undefined;
 };
 
 export type Failure = ToolFailure & {

@@ -1,11 +1,12 @@
 // What a job read: the tables, each or why it could not be read. The one place that takes a tool's failure for what it is.
+import { traitsOf } from "../backend.ts";
 import type { Outcome } from "../iptables/client.ts";
 import { readFailure } from "../iptables/failure.ts";
 import type { Tables } from "../own.ts";
-import { parseTables, type Tables as SavedTables, SaveSyntaxError } from "../save.ts";
+import { type SavedTables, SaveSyntaxError } from "../save.ts";
 import { emptyTable, type OwnTable, type Table, type TableName } from "../table.ts";
 
-/** The tables that a job read, each or why it could not be read; and whether others are in the way (see save.Tables). */
+/** The tables that a job read, each or why it could not be read; and whether others are in the way (see SavedTables). */
 export type Readout = Readonly<Record<TableName, Table | Error>> & Pick<SavedTables, "isMixed">;
 
 /** All that a job read. */
@@ -18,7 +19,7 @@ export function readTables(outcome: Outcome): Readout {
     return same(new Error(readFailure(outcome.saveStatus, outcome.stderr).said));
   }
   try {
-    return parseTables(outcome.saved);
+    return traitsOf(outcome.job.backend).read(outcome.saved);
   } catch (error) {
     if (error instanceof SaveSyntaxError) return same(error);
     throw error;

@@ -1,6 +1,6 @@
 // Takes own chains, and the jumps into them, out of a netns; in steps where there are more jumps than fit into one load.
 // What counts is what is read back. Edge: works through the client.
-import { CniError, errorCode } from "../../cni/error.ts";
+import { Fault } from "../../fault.ts";
 import { printable } from "../../text/printable.ts";
 import type { Outcome } from "../iptables/client.ts";
 import { readFailure } from "../iptables/failure.ts";
@@ -41,7 +41,7 @@ type Removing = {
 
 /**
  * Looks, and removes what is there (see removeSeen).
- * @throws CniError 11 when a table could not be read or changed.
+ * @throws Fault try-again when a table could not be read or changed.
  */
 export async function removeOwn(
   session: Session,
@@ -61,7 +61,7 @@ export async function removeOwn(
 /**
  * Removes from tables that were read just now, each family in as few transactions as its jumps fit into. Success is what is
  * read back; of a table that cannot be shown, what the kernel lets go of.
- * @throws CniError 11 when a table could not be read or changed.
+ * @throws Fault try-again when a table could not be read or changed.
  */
 export async function removeSeen(
   session: Session,
@@ -168,10 +168,10 @@ function shownBy(outcome: Outcome, own: Own): Shown {
   return shown;
 }
 
-function notRemoved({ job, stderr }: Outcome, status: number): CniError {
+function notRemoved({ job, stderr }: Outcome, status: number): Fault {
   const { said, advice } = readFailure(status, stderr);
-  return new CniError(
-    errorCode.tryAgainLater,
+  return new Fault(
+    "try-again",
     `our rules could not be taken out by ${job.tools.restore} (${job.backend}, ${job.family}, table ${job.table ?? "nat"}): ${said}`,
     { details: advice || "see the tool's message" },
   );

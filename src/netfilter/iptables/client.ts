@@ -4,14 +4,16 @@ import { monotonicMs } from "../../clock.ts";
 import type { ExecResult } from "../../netns/exec.ts";
 import type { Host } from "../../netns/host.ts";
 import type { Netns } from "../../netns/path.ts";
-import type { Capability } from "../../netns/rights.ts";
 import { readStartFailure } from "../../netns/start-failure.ts";
-import type { Tools } from "../../node/toolbox.ts";
+import { entering } from "../../netns/toolbox.ts";
+import { traitsOf } from "../backend.ts";
 import type { Backend, Family, TableName } from "../table.ts";
 import { batchProblem, isPassing, outcomesIn, restoredIn } from "./answer.ts";
 import { lackedWords } from "./failure.ts";
+import { argumentsOf, type JobWords } from "./layout.ts";
 import { type Presence, parsePresence } from "./presence.ts";
 import { scriptOf } from "./script.ts";
+import type { Tools } from "./tools.ts";
 
 /** Work on one family through one backend: write `restore` if given, then read the table. */
 export type Job = {
@@ -80,11 +82,6 @@ export class BatchError extends Error {
   }
 }
 
-const legacyTableNames: Readonly<Record<Family, string>> = {
-  ipv4: "/proc/self/net/ip_tables_names",
-  ipv6: "/proc/self/net/ip6_tables_names",
-};
-
 /** Makes a client that works with the node's programs. With each batch it looks how far the families `looked` are there. */
 export function makeClient(host: Host, looked: readonly Family[] = []): Client {
   return async (place, jobs, timeoutMs) => {
@@ -116,9 +113,8 @@ export function makeClient(host: Host, looked: readonly Family[] = []): Client {
 // legacy says that there is no such table where it has no right to ask for one.
 function messagesOf({ job, restoreStatus, saveStatus, stderr }: Outcome, host: Host): string {
   if (restoreStatus === 0 && saveStatus === 0) return stderr;
-  const needed: Capability[] = ["CAP_NET_ADMIN"];
-  if (job.backend === "legacy") needed.push("CAP_NET_RAW");
-  const lacked = needed.filter((capability) => host.lacks?.(capability) === true);
+  const { rights } = traitsOf(job.backend);
+  const lacked = rights.filter((right) => host.lacks?.(right) === true);
   return lacked.length === 0 ? stderr : `${stderr}\n${lackedWords} ${lacked.join(" and ")}`;
 }
 
@@ -148,21 +144,27 @@ async function runBatch(
 ): Promise<ExecResult> {
   if (!(timeoutMs > 0))
     throw new BatchError("the time was over before the tools were started", true);
+  const { toolbox } = host;
   const wait = lockWaitSeconds(timeoutMs);
+  const work = {
+    mount: mask.length === 0 ? "" : need(host, "mount"),
+    mask,
+    jobs: jobs.map((job, index) => wordsOf(job, index, wait)),
+    native: jobs.flatMap(({ native }) => {
+      return native === undefined ? [] : [native.program, ...native.listings];
+    }),
+  };
   const began = monotonicMs();
   const result = await host.exec({
     argv: [
-      ...limited(host, timeoutMs, [...entering(host, place), ...unsharing(host, mask), "/bin/sh"]),
+      ...limited(host, timeoutMs, [...into(host, place), ...unsharing(host, mask), toolbox.shell]),
       "-c",
       scriptOf(looked),
-      "sluice",
-      mask.join(" "),
-      ...jobs.flatMap((job, index) => jobArguments(job, index, wait)),
-      ...jobs.flatMap(({ native }) =>
-        native === undefined ? [] : [native.program, ...native.listings],
-      ),
+      ...argumentsOf(work),
     ],
-    env: childEnvironment(host.path),
+    // legacy's lock guards tables that are per netns with one file for the whole host; the netns' own file makes it one lock a
+    // netns, with nothing to clean up (istio PR#47002).
+    env: { ...toolbox.env, XTABLES_LOCKFILE: "/proc/self/ns/net" },
     // Also without a job: what enters the netns may have something to say.
     outputs: 1 + Math.max(1, 2 * jobs.length),
     // The child has a deadline of its own; this one is for a child that does not keep it.
@@ -175,13 +177,13 @@ async function runBatch(
 
 // `timeout` heads the child's process group and ends all of it, also when the plugin itself was killed meanwhile.
 function limited(
-  { find }: Host,
+  { toolbox }: Host,
   timeoutMs: number,
   command: readonly string[],
 ): [string, ...string[]] {
   const seconds = String(limitSeconds(timeoutMs));
-  const timeout = find("timeout");
-  const [first = "/bin/sh", ...rest] = command;
+  const timeout = toolbox.find("timeout");
+  const [first = toolbox.shell, ...rest] = command;
   return timeout === undefined
     ? [first, ...rest]
     : [timeout, "-s", "KILL", seconds, first, ...rest];
@@ -192,10 +194,11 @@ function limitSeconds(timeoutMs: number): number {
   return Math.max(1, Math.ceil(timeoutMs / 1_000));
 }
 
-function entering(host: Host, place: Place): string[] {
+function into(host: Host, place: Place): string[] {
   if (place === "host") return [];
   if (place === "scratch") return [need(host, "unshare"), "--net", "--"];
-  return [need(host, "nsenter"), `--net=${place.handle}`, "--"];
+  need(host, "nsenter");
+  return entering(host.toolbox, place.handle);
 }
 
 // A mount namespace of its own, in which the script hides what iptables must not ask for users (see nssMask).
@@ -204,35 +207,29 @@ function unsharing(host: Host, mask: readonly string[]): string[] {
   return [need(host, "unshare"), "--mount", "--propagation", "slave", "--"];
 }
 
-function need({ find }: Host, name: string): string {
-  const program = find(name);
+function need({ toolbox }: Host, name: string): string {
+  const program = toolbox.find(name);
   if (program !== undefined) return program;
   throw new BatchError(`${name} is not on the node; install util-linux`, false);
-}
-
-// XTABLES_LOCKFILE: legacy's lock guards tables that are per netns with one file for the whole host; the netns' own
-// file makes it one lock a netns, with nothing to clean up (istio PR#47002). LC_ALL: messages are read by failure.ts.
-function childEnvironment(path: string): Record<string, string> {
-  return { PATH: path, LC_ALL: "C", XTABLES_LOCKFILE: "/proc/self/ns/net" };
 }
 
 // Jobs that may come to nothing at once go first, so that the one which the shell runs itself is a real one.
 function guardOf({ family, backend, restore, ifPossible }: Job): string {
   if (ifPossible === true) return "possible";
-  return backend === "legacy" && restore === "" ? legacyTableNames[family] : "";
+  return restore === "" ? (traitsOf(backend).tableList?.[family] ?? "") : "";
 }
 
-function jobArguments(job: Job, index: number, wait: string): string[] {
+function wordsOf(job: Job, index: number, wait: string): JobWords {
   const { tools, restore, table = "nat" } = job;
-  return [
-    String(2 + 2 * index),
-    restore === "" ? "" : tools.restore,
-    tools.save,
-    job.backend === "legacy" || table === "all" ? "" : table,
-    guardOf(job),
-    tools.waits ? wait : "",
-    restore,
-  ];
+  return {
+    descriptor: String(2 + 2 * index),
+    restore: restore === "" ? "" : tools.restore,
+    save: tools.save,
+    table: table === "all" || !traitsOf(job.backend).savesOne ? "" : table,
+    guard: guardOf(job),
+    wait: tools.waits ? wait : "",
+    text: restore,
+  };
 }
 
 // Ends before the batch is killed, so that the tool can say what it waited for.

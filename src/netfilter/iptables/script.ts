@@ -1,11 +1,8 @@
-// What runs in the netns. Constant but for which families are looked at: what differs from call to call are its arguments.
-// First, files to hide from what is run here (blanks between them), which the caller gave a mount namespace for: nothing is
-// said before they are. Then for each job: file descriptor for messages (the one after
-// it is for the save's text), restore program or "", save program, table for the save or "", the file that says whether
-// there is anything to read, or the word "possible" where there is something to do only if IPv6 is possible (as the lines of
-// presence.ts ahead of these found it), or ""; seconds to wait for the lock, restore text. Last, where nft is to be asked, nft and
-// its listings. Lines go to stdout as soon as something is known: "job restore-status", at the end of the job "job restore-status
-// save-status" or "job absent", and "nft status" after each listing.
+// What runs in the netns. Constant but for which families are looked at: what differs from call to call are its arguments,
+// whose order layout.ts knows. First it hides files from what is run here: nothing is said before they are hidden. Then it does
+// one job after the other. Last, where nft is to be asked, nft and its listings. Lines go to stdout as soon as something is
+// known: "job restore-status", at the end of the job "job restore-status save-status" or "job absent", and "nft status" after
+// each listing.
 // - The save of legacy is called without -t: with it, it makes the table. The file is /proc/net/ip_tables_names: an
 //   empty one means that legacy has no table, and spares the call.
 // - The last job runs in the shell itself: a process less. A here-document, not a pipe: the same, and the text is data.
@@ -15,6 +12,7 @@
 
 import type { Family } from "../table.ts";
 import { foreignNetns } from "./failure.ts";
+import { wordsPerJob } from "./layout.ts";
 import { presenceScript } from "./presence.ts";
 
 /** The shell's text, for a batch that looks how far these families are there. */
@@ -23,8 +21,8 @@ export function scriptOf(looked: readonly Family[]): string {
 }
 
 const hiding = `
-for file in $1; do mount --bind /dev/null "$file" || exit 1; done
-shift
+for file in $2; do "$1" --bind /dev/null "$file" || exit 1; done
+shift 2
 `;
 
 const working = `
@@ -52,14 +50,14 @@ EOF
   echo "$n $r $s"
 }
 n=0
-while [ $# -ge 7 ]; do
+while [ $# -ge ${wordsPerJob} ]; do
   last=$1
   if [ "$5$possible" = possible ]; then echo "$n absent"
   elif [ -n "$5" ] && [ "$5" != possible ] && ! read -r found 2>/dev/null <"$5"; then echo "$n 0 0"
-  elif [ $# -ge 14 ]; then job "$n" "$@" &
+  elif [ $# -ge ${2 * wordsPerJob} ]; then job "$n" "$@" &
   else job "$n" "$@"
   fi
-  shift 7; n=$((n + 1))
+  shift ${wordsPerJob}; n=$((n + 1))
 done
 while [ $# -gt 1 ]; do
   s=0

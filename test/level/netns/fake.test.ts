@@ -8,9 +8,10 @@ import { parseSave } from "../../../src/netfilter/save.ts";
 import type { Backend, Family, Table } from "../../../src/netfilter/table.ts";
 import { freshTransaction, removalOf, transactionTo } from "../../../src/netfilter/transaction.ts";
 import { exec } from "../../../src/netns/exec.ts";
-import { type Host, programFinder, searchPath } from "../../../src/netns/host.ts";
+import type { Host } from "../../../src/netns/host.ts";
 import { closeNetns, openNetns } from "../../../src/netns/path.ts";
-import { openToolbox } from "../../../src/node/toolbox.ts";
+import { nodeToolbox } from "../../../src/netns/toolbox.ts";
+import { openPrograms } from "../../../src/node/programs.ts";
 import { makeFakeIptables } from "../../fake/iptables.ts";
 import { rulesetWith, withNat } from "../../lab/rulesets.ts";
 import {
@@ -24,8 +25,11 @@ import {
 } from "../../lab/states.ts";
 import { type Attachment, named, places, test } from "./level.ts";
 
-const path = searchPath(process.env["PATH"]);
-const host: Host = { exec, find: programFinder(path), path, nssMask: () => [] };
+const host: Host = {
+  exec,
+  toolbox: nodeToolbox(process.env["PATH"]),
+  nssMask: () => [],
+};
 
 const ruleset = rulesetWith("ipv4", [
   {
@@ -161,7 +165,7 @@ type Bench = { readonly load: (text: string) => Promise<Loaded> };
 type Place = { readonly backend: Backend; readonly family: Family };
 
 async function openBench({ netns }: Attachment, { backend, family }: Place) {
-  const tools = await openToolbox(host).find(backend, family);
+  const tools = await openPrograms(host).find(backend, family);
   if (tools === undefined) throw new Error(`no programs of ${backend} for ${family}`);
   const fake = makeFakeIptables();
   const opened = openNetns(netns.path, false);

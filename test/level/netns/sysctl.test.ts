@@ -48,8 +48,7 @@ test.each(rows)("a setting cannot be used when %s", async (...row) => {
   const ended = { exitCode: 0, timedOut: false, startError: "", outputs: ["", ""] };
   const host = {
     exec: () => Promise.resolve({ ...ended, ...result }),
-    find: (program: string) => `/bin/${program}`,
-    path: "/bin",
+    toolbox: { find: (program: string) => `/bin/${program}`, shell: "/bin/sh", env: {} },
     nssMask: () => [],
   };
   const looking = { host, timeoutMs: 1_000 };

@@ -30,13 +30,21 @@ type Node = { programs: string[]; mask: string[]; results: Partial<ExecResult>[]
 /** Runs jobs on a node, and gives what its children were asked for, besides what came of it. */
 async function batch(place: Place, jobs: Job[], change: Partial<Node> = {}) {
   const { programs, mask, results, left } = {
-    ...{ programs: ["nsenter", "unshare", "timeout"], mask: [], results: [], left: 18_000 },
+    ...{
+      programs: ["nsenter", "unshare", "timeout", "mount"],
+      mask: [],
+      results: [],
+      left: 18_000,
+    },
     ...change,
   };
   const asked: ExecRequest[] = [];
   const client = makeClient({
-    find: (name) => (programs.includes(name) ? `/bin/${name}` : undefined),
-    path: "/bin:/sbin",
+    toolbox: {
+      find: (name) => (programs.includes(name) ? `/bin/${name}` : undefined),
+      shell: "/bin/sh",
+      env: { PATH: "/bin:/sbin", LC_ALL: "C" },
+    },
     nssMask: () => mask,
     exec: (request) => {
       asked.push(request);
@@ -63,7 +71,7 @@ test("makeClient() enters the netns once, with a limit, for all jobs", async () 
   expect(asked.map(parts)).toEqual([
     [
       `${limit} /bin/nsenter --net=/proc/1/fd/9 -- /bin/sh`,
-      ...["sluice", ""],
+      ...["sluice", "", ""],
       ...["2", "/r/nft4", "/s/nft4", "nat", "", "5", "*nat\nCOMMIT\n"],
       ...["4", "", "/s/nft6", "nat", "", "5", ""],
     ],
@@ -79,7 +87,7 @@ test("makeClient() enters the netns once, with a limit, for all jobs", async () 
 
 test("makeClient() puts jobs that may come to nothing first, and gives outcomes as asked", async () => {
   const { asked, outcomes } = await batch(netns, [write, legacy]);
-  expect(asked.map((request) => parts(request).slice(3))).toEqual([
+  expect(asked.map((request) => parts(request).slice(4))).toEqual([
     [
       ...["2", "", "/s/legacy4", "", "/proc/self/net/ip_tables_names", "5", ""],
       ...["4", "/r/nft4", "/s/nft4", "nat", "", "5", "*nat\nCOMMIT\n"],
@@ -113,38 +121,45 @@ const spellings: [when: string, job: Job, args: string[]][] = [
 
 test.each(spellings)("makeClient() says in the job's arguments that %s", async (_, job, args) => {
   const { asked } = await batch(netns, [job]);
-  expect(asked.map((request) => parts(request).slice(3))).toEqual([args]);
+  expect(asked.map((request) => parts(request).slice(4))).toEqual([args]);
 });
 
 const mask = ["/etc/nsswitch.conf", "/var/run/nscd/socket"];
-const places: [when: string, place: Place, node: Partial<Node>, before: string, hidden: string][] =
+const places: [
+  when: string,
+  place: Place,
+  node: Partial<Node>,
+  before: string,
+  hidden: string[],
+][] = [
+  ["in a netns of its own", "scratch", {}, `${limit} /bin/unshare --net -- /bin/sh`, ["", ""]],
+  ["on the node", "host", {}, `${limit} /bin/sh`, ["", ""]],
   [
-    ["in a netns of its own", "scratch", {}, `${limit} /bin/unshare --net -- /bin/sh`, ""],
-    ["on the node", "host", {}, `${limit} /bin/sh`, ""],
-    [
-      "without timeout",
-      netns,
-      { programs: ["nsenter"] },
-      "/bin/nsenter --net=/proc/1/fd/9 -- /bin/sh",
-      "",
-    ],
-    [
-      "with files hidden",
-      netns,
-      { mask },
-      `${limit} /bin/nsenter --net=/proc/1/fd/9 -- /bin/unshare --mount --propagation slave -- /bin/sh`,
-      mask.join(" "),
-    ],
-  ];
+    "without timeout",
+    netns,
+    { programs: ["nsenter"] },
+    "/bin/nsenter --net=/proc/1/fd/9 -- /bin/sh",
+    ["", ""],
+  ],
+  [
+    "with files hidden",
+    netns,
+    { mask },
+    `${limit} /bin/nsenter --net=/proc/1/fd/9 -- /bin/unshare --mount --propagation slave -- /bin/sh`,
+    ["/bin/mount", mask.join(" ")],
+  ],
+];
 
 test.each(places)("makeClient() works %s", async (...[, place, node, before, hidden]) => {
   const { asked } = await batch(place, [write], node);
-  expect(asked.map((request) => parts(request).slice(0, 3))).toEqual([[before, "sluice", hidden]]);
+  expect(asked.map((request) => parts(request).slice(0, 4))).toEqual([
+    [before, "sluice", ...hidden],
+  ]);
 });
 
 test("makeClient() hides nothing from tools that only read", async () => {
   const { asked } = await batch(netns, [read], { mask });
-  expect(asked.map((request) => parts(request)[2])).toEqual([""]);
+  expect(asked.map((request) => parts(request)[3])).toEqual([""]);
 });
 
 test.each([
@@ -154,7 +169,7 @@ test.each([
 ])("makeClient() does without hiding where that is refused: %j, %j", async (...outputs) => {
   const refused = { exitCode: 1, outputs };
   const { asked, outcomes } = await batch(netns, [write], { mask, results: [refused] });
-  expect(asked.map((request) => parts(request)[2])).toEqual([mask.join(" "), ""]);
+  expect(asked.map((request) => parts(request)[3])).toEqual([mask.join(" "), ""]);
   expect(outcomes.length).toBe(1);
 });
 
@@ -238,8 +253,7 @@ test.each(needs)("makeClient() in %s needs a program, and says so", async (place
 
 test("BatchError knows which texts had been loaded by then", async () => {
   const client = makeClient({
-    find: (name) => name,
-    path: "",
+    toolbox: { find: (name) => name, shell: "/bin/sh", env: {} },
     nssMask: () => [],
     exec: () =>
       Promise.resolve({ exitCode: 137, timedOut: false, startError: "", outputs: ["1 0\n2 1\n"] }),

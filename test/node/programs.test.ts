@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Backend } from "../../src/netfilter/table.ts";
-import { programFinder } from "../../src/netns/host.ts";
-import { openToolbox, readVersion, type Toolbox } from "../../src/node/toolbox.ts";
+import { programFinder } from "../../src/netns/toolbox.ts";
+import { openPrograms, type Programs, readVersion } from "../../src/node/programs.ts";
 
 let directory = "";
 
@@ -27,12 +27,15 @@ function link(program: string): void {
   }
 }
 
-/** A toolbox whose programs say this of their version; counts how often they are asked. */
-function open(version = ""): { toolbox: Toolbox; asked: string[] } {
+/** Programs that say this of their version; counts how often they are asked. */
+function open(version = ""): { programs: Programs; asked: string[] } {
   const asked: string[] = [];
-  const toolbox = openToolbox({
-    find: programFinder(directory),
-    path: directory,
+  const programs = openPrograms({
+    toolbox: {
+      find: programFinder(directory),
+      shell: "/bin/sh",
+      env: { PATH: directory, LC_ALL: "C" },
+    },
     nssMask: () => [],
     exec: ({ argv }) => {
       asked.push(argv.join(" ").replaceAll(`${directory}/`, ""));
@@ -44,7 +47,7 @@ function open(version = ""): { toolbox: Toolbox; asked: string[] } {
       });
     },
   });
-  return { toolbox, asked };
+  return { programs, asked };
 }
 
 const pair = (name: string, waits: boolean) => ({
@@ -55,11 +58,11 @@ const pair = (name: string, waits: boolean) => ({
 
 test("find() takes programs with the backend in their name, and asks nothing", async () => {
   install("iptables-nft-restore", "iptables-nft-save", "ip6tables-legacy-restore");
-  const { toolbox, asked } = open();
-  expect(await toolbox.find("nft", "ipv4")).toEqual(pair("iptables-nft", true));
-  expect(await toolbox.find("nft", "ipv6")).toBe(undefined);
-  expect(await toolbox.find("legacy", "ipv4")).toBe(undefined);
-  expect(await toolbox.find("legacy", "ipv6")).toBe(undefined);
+  const { programs, asked } = open();
+  expect(await programs.find("nft", "ipv4")).toEqual(pair("iptables-nft", true));
+  expect(await programs.find("nft", "ipv6")).toBe(undefined);
+  expect(await programs.find("legacy", "ipv4")).toBe(undefined);
+  expect(await programs.find("legacy", "ipv6")).toBe(undefined);
   expect(asked).toEqual([]);
 });
 
@@ -72,12 +75,12 @@ test.each(links)(
   "find() takes plain names when they lead to %s",
   async (program, backend, other) => {
     link(program);
-    const { toolbox, asked } = open();
-    expect(await toolbox.find(backend, "ipv4")).toEqual(pair("iptables", true));
-    expect(await toolbox.find(other, "ipv4")).toBe(undefined);
+    const { programs, asked } = open();
+    expect(await programs.find(backend, "ipv4")).toEqual(pair("iptables", true));
+    expect(await programs.find(other, "ipv4")).toBe(undefined);
     const plain = { tools: pair("iptables", true), backend };
-    expect(await toolbox.findPlain("ipv4")).toEqual(plain);
-    expect(await toolbox.findPlain("ipv6")).toBe(undefined);
+    expect(await programs.findPlain("ipv4")).toEqual(plain);
+    expect(await programs.findPlain("ipv6")).toBe(undefined);
     expect(asked).toEqual([]);
   },
 );
@@ -85,13 +88,13 @@ test.each(links)(
 test("find() prefers the backend's own names", async () => {
   link("xtables-nft-multi");
   install("iptables-nft-restore", "iptables-nft-save");
-  expect(await open().toolbox.find("nft", "ipv4")).toEqual(pair("iptables-nft", true));
+  expect(await open().programs.find("nft", "ipv4")).toEqual(pair("iptables-nft", true));
 });
 
 test("findPlain() asks the program when its name does not tell", async () => {
   link("xtables-multi");
-  const { toolbox, asked } = open("iptables-restore v1.4.21\n");
-  expect(await toolbox.findPlain("ipv4")).toEqual({
+  const { programs, asked } = open("iptables-restore v1.4.21\n");
+  expect(await programs.findPlain("ipv4")).toEqual({
     tools: pair("iptables", false),
     backend: "legacy",
   });
@@ -102,7 +105,7 @@ test("findPlain() passes over what cannot be run", async () => {
   mkdirSync(join(directory, "none"));
   writeFileSync(join(directory, "iptables-restore"), "", { mode: 0o644 });
   install("iptables-save");
-  expect(await open().toolbox.findPlain("ipv4")).toBe(undefined);
+  expect(await open().programs.findPlain("ipv4")).toBe(undefined);
 });
 
 const versions: [said: string, backend: Backend, waits: boolean][] = [

@@ -2,18 +2,11 @@
 // to ask for its version, and only where its name does not tell.
 import { realpathSync } from "node:fs";
 import { basename } from "node:path";
+import type { Tools } from "../netfilter/iptables/tools.ts";
 import type { Backend, Family } from "../netfilter/table.ts";
 import type { Host } from "../netns/host.ts";
 
-/** The pair of programs that writes and reads one family through one backend. */
-export type Tools = {
-  readonly restore: string;
-  readonly save: string;
-  /** Whether restore knows --wait (1.6.2 and later). */
-  readonly waits: boolean;
-};
-
-export type Toolbox = {
+export type Programs = {
   /** The tools under the backend's own names, or under the plain names where those are of that backend. */
   readonly find: (backend: Backend, family: Family) => Promise<Tools | undefined>;
   /** The tools under the plain names, whichever backend they are of; undefined: they gave no answer when asked. */
@@ -25,8 +18,8 @@ export type Toolbox = {
 /** How long a program may take to say its version. */
 export const versionTimeoutMs = 2_000;
 
-/** Opens the toolbox; nothing is looked for before it is asked for. */
-export function openToolbox(host: Host): Toolbox {
+/** The iptables programs of a toolbox; nothing is looked for before it is asked for. */
+export function openPrograms(host: Host): Programs {
   const kinds = new Map<string, Promise<Kind>>();
   // Once each: whoever gives no answer is waited for.
   const kindOf = (program: string) => {
@@ -34,7 +27,7 @@ export function openToolbox(host: Host): Toolbox {
     kinds.set(program, kind);
     return kind;
   };
-  const findPlain: Toolbox["findPlain"] = async (family) => {
+  const findPlain: Programs["findPlain"] = async (family) => {
     const tools = pair(host, plainName(family));
     if (tools === undefined) return undefined;
     const { backend, waits } = await kindOf(tools.restore);
@@ -52,7 +45,7 @@ export function openToolbox(host: Host): Toolbox {
   };
 }
 
-function pair({ find }: Host, name: string): Omit<Tools, "waits"> | undefined {
+function pair({ toolbox: { find } }: Host, name: string): Omit<Tools, "waits"> | undefined {
   const [restore, save] = [find(`${name}-restore`), find(`${name}-save`)];
   return restore === undefined || save === undefined ? undefined : { restore, save };
 }
@@ -71,12 +64,12 @@ const multi: ReadonlyMap<string, Kind> = new Map([
   ["xtables-legacy-multi", { backend: "legacy", waits: true }],
 ]);
 
-async function classify({ exec, path }: Host, program: string): Promise<Kind> {
+async function classify({ exec, toolbox }: Host, program: string): Promise<Kind> {
   const known = multi.get(basename(realpathSync(program)));
   if (known !== undefined) return known;
   const argv: [string, string] = [program, "--version"];
-  const env = { PATH: path, LC_ALL: "C" };
-  const { exitCode, outputs } = await exec({ argv, env, outputs: 2, timeoutMs: versionTimeoutMs });
+  const request = { argv, env: toolbox.env, outputs: 2, timeoutMs: versionTimeoutMs };
+  const { exitCode, outputs } = await exec(request);
   // Ended before it had answered, or never begun: taken for an old one, it would be called without --wait.
   if (exitCode === undefined) return { backend: undefined, waits: false };
   return readVersion(outputs[0] ?? "");
