@@ -209,7 +209,11 @@ function magicOf(directory: string): string {
 
 // In a process of its own, which takes all descriptors that it may have, or another user's rights.
 test.for([
-  ["descriptors are short", "for (;;) try { openSync('/dev/null'); } catch { break; }", "try-again"],
+  [
+    "descriptors are short",
+    "for (;;) try { openSync('/dev/null'); } catch { break; }",
+    "try-again",
+  ],
   ["others may not look there", "process.setuid(65534);", "io"],
 ] as const)(
   "openNetns() does not take the pod for gone when %s",
