@@ -2,8 +2,9 @@
 // looking at hints makes no table (see client.ts), and the trial has a netns of its own.
 import { Fault } from "../fault.ts";
 import { converge } from "../netfilter/converge/converge.ts";
-import type { Client, Job, Outcome } from "../netfilter/iptables/client.ts";
+import type { Client } from "../netfilter/iptables/client.ts";
 import { readFailure } from "../netfilter/iptables/failure.ts";
+import type { Job, Outcome } from "../netfilter/iptables/job.ts";
 import type { BackendChoice } from "../netfilter/iptables/tools.ts";
 import { type Backend, backends, type Family, families, type Ruleset } from "../netfilter/table.ts";
 import { equip } from "./choice.ts";

@@ -2,7 +2,7 @@
 
 import type { Call } from "../command/call.ts";
 import { type Scope, savedOf } from "../netfilter/converge/job.ts";
-import type { Job } from "../netfilter/iptables/client.ts";
+import type { Job } from "../netfilter/iptables/job.ts";
 import type { Backend } from "../netfilter/table.ts";
 import { openPrograms } from "../node/programs.ts";
 

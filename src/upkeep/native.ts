@@ -4,7 +4,7 @@ import type { Call } from "../command/call.ts";
 import { jobFor } from "../netfilter/converge/job.ts";
 import type { Session } from "../netfilter/converge/left-out.ts";
 import { UnverifiableError } from "../netfilter/converge/refusal.ts";
-import type { Outcome } from "../netfilter/iptables/client.ts";
+import type { Outcome } from "../netfilter/iptables/job.ts";
 import {
   mergeViews,
   NativeSyntaxError,

@@ -1,7 +1,8 @@
 // Brings a netns to its rulesets and proves it: write, read back, compare; from whatever state, as often as it takes.
 // Serves ADD and repair. Edge: works through the client.
 import { Fault } from "../../fault.ts";
-import { BatchError, type Job, type Outcome } from "../iptables/client.ts";
+import { BatchError } from "../iptables/client.ts";
+import type { Job, Outcome } from "../iptables/job.ts";
 import type { Presence } from "../iptables/presence.ts";
 import { ownOf, type Tables } from "../own.ts";
 import { emptyTable, type Family, type OwnTable, type Ruleset, type Table } from "../table.ts";

@@ -1,7 +1,7 @@
 // Makes the job that writes a transaction in one family and reads back the tables that it is about.
 import { Fault } from "../../fault.ts";
 import { traitsOf } from "../backend.ts";
-import type { Job } from "../iptables/client.ts";
+import type { Job } from "../iptables/job.ts";
 import { type BackendChoice, toolsFor } from "../iptables/tools.ts";
 import { longestRestoreBytes } from "../restore.ts";
 import type { Family, OwnTable } from "../table.ts";

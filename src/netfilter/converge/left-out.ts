@@ -1,7 +1,8 @@
 // Which families may be left out of a convergence, and when: one that the netns does not speak need not be redirected where
 // its tools refuse. One that it speaks must be, or everything is taken back.
 import { Fault } from "../../fault.ts";
-import type { Client, Place } from "../iptables/client.ts";
+import type { Client } from "../iptables/client.ts";
+import type { Place } from "../iptables/job.ts";
 import { isSpoken, type Presence } from "../iptables/presence.ts";
 import { type BackendChoice, toolsFor } from "../iptables/tools.ts";
 import type { Family } from "../table.ts";

@@ -1,5 +1,5 @@
 // How far a restore came before it was refused, and whether it was refused because somebody changed a table after our look.
-import type { Outcome } from "../iptables/client.ts";
+import type { Outcome } from "../iptables/job.ts";
 import { ownOf } from "../own.ts";
 import type { Ruleset } from "../table.ts";
 import type { Transaction } from "../transaction.ts";

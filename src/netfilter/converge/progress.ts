@@ -1,8 +1,8 @@
 // One family on its way to its ruleset: what came of a try, and what to try next. Does nothing itself.
 import type { Fault } from "../../fault.ts";
 import { printable } from "../../text/printable.ts";
-import type { Outcome } from "../iptables/client.ts";
 import { failedChain, readFailure, type ToolFailure } from "../iptables/failure.ts";
+import type { Outcome } from "../iptables/job.ts";
 import { ownOf, type Tables } from "../own.ts";
 import { jumpsInto, oddJumps } from "../plan.ts";
 import { loadable, renderRestore } from "../restore.ts";

@@ -1,7 +1,7 @@
 // What a job read: the tables, each or why it could not be read. The one place that takes a tool's failure for what it is.
 import { traitsOf } from "../backend.ts";
-import type { Outcome } from "../iptables/client.ts";
 import { readFailure } from "../iptables/failure.ts";
+import type { Outcome } from "../iptables/job.ts";
 import type { Tables } from "../own.ts";
 import { type SavedTables, SaveSyntaxError } from "../save.ts";
 import { emptyTable, type OwnTable, type Table, type TableName } from "../table.ts";

@@ -2,8 +2,8 @@
 // What counts is what is read back. Edge: works through the client.
 import { Fault } from "../../fault.ts";
 import { printable } from "../../text/printable.ts";
-import type { Outcome } from "../iptables/client.ts";
 import { readFailure } from "../iptables/failure.ts";
+import type { Outcome } from "../iptables/job.ts";
 import type { Own } from "../own.ts";
 import { holdersOf } from "../plan.ts";
 import { loadable } from "../restore.ts";

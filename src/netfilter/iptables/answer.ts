@@ -3,7 +3,7 @@
 import { type ExecResult, longestOutputBytes } from "../../netns/exec.ts";
 import { readStartFailure, type StartFailure } from "../../netns/start-failure.ts";
 import { longestSaveChars } from "../save.ts";
-import type { Job, NativeAnswer, NativeLook, Outcome } from "./client.ts";
+import type { Job, NativeAnswer, NativeLook, Outcome } from "./job.ts";
 
 /** The outcomes of the jobs that came to their end, in their order. */
 export function outcomesIn(jobs: readonly Job[], result: ExecResult): Outcome[] {

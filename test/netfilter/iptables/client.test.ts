@@ -1,11 +1,7 @@
 // How the tools are called: the child's argv, environment and deadline; and what is read from what it says.
 import { expect, test } from "vitest";
-import {
-  BatchError,
-  type Job,
-  makeClient,
-  type Place,
-} from "../../../src/netfilter/iptables/client.ts";
+import { BatchError, makeClient } from "../../../src/netfilter/iptables/client.ts";
+import type { Job, Place } from "../../../src/netfilter/iptables/job.ts";
 import type { ExecRequest, ExecResult } from "../../../src/netns/exec.ts";
 import { rejectionOf } from "../../fake/thrown.ts";
 import { makeNetns } from "../../fake/world.ts";
