@@ -11,7 +11,7 @@ import { partName } from "./part-loader.ts";
 const entry = "src/kube/reader.ts";
 
 /** Modules of which there must be one only: errors that are thrown there and caught here. */
-const shared = ["src/cni/error.ts", "src/kube/unanswered.ts"];
+const shared = ["src/fault.ts", "src/kube/unanswered.ts"];
 
 /** The program's side: whoever imports the API client gets it from the executable. */
 export const partFromExecutable: Plugin = {

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { rootCertificates } from "node:tls";
 import { Script } from "node:vm";
 import * as z from "zod";
-import * as error from "../src/cni/error.ts";
+import * as fault from "../src/fault.ts";
 import type { openReader as open } from "../src/kube/reader.ts";
 import * as unanswered from "../src/kube/unanswered.ts";
 import { kubeconfigFile, kubeconfigOf } from "./kubeconfig.ts";
@@ -20,7 +20,7 @@ const clientSchema = z.object({ openReader: z.custom<typeof open>(isFunction) })
 export async function openReader(): Promise<never> {
   const text = readFileSync(`${partName}.cjs`, "utf8");
   const script = new Script(text, { filename: partFile(partName) });
-  const shared = { "src/cni/error.ts": error, "src/kube/unanswered.ts": unanswered };
+  const shared = { "src/fault.ts": fault, "src/kube/unanswered.ts": unanswered };
   const client = clientSchema.parse(runPart(script, shared));
   writeFileSync(kubeconfigFile, kubeconfigOf(authority, ["token: none"]));
   const reader = await client.openReader({

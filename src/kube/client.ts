@@ -1,12 +1,12 @@
 // Reads objects from the API server: few, bounded in time, tried again where that may help. Edge. Loaded only when the API
 // is asked: an ADD that knows the pod's annotations from the runtime pays nothing for it.
 import type { Clock } from "../clock.ts";
-import { CniError, errorCode } from "../cni/error.ts";
+import { Fault } from "../fault.ts";
 import { fileAgeSeconds, type KubeAccess, KubeconfigError, loadKubeconfig } from "./kubeconfig.ts";
 import { type Answer, ask, makeAgent, type Question } from "./transport.ts";
 import { UnansweredError } from "./unanswered.ts";
 
-/** Gets one object by its path, e.g. `/api/v1/namespaces/default`. @throws CniError 11 or 103, saying what to do. */
+/** Gets one object by its path, e.g. `/api/v1/namespaces/default`. @throws Fault try-again or pod-unreadable, saying what to do. */
 export type KubeGet = (path: string) => Promise<unknown>;
 
 export type KubeSettings = {
@@ -23,7 +23,7 @@ const reserveMs = 3_000;
 
 /**
  * Opens the API that a kubeconfig describes; one that is absent or half is waited for. Nothing is sent before the first get.
- * @throws CniError 11 for a kubeconfig that did not come in time, 103 for one that cannot be used.
+ * @throws Fault try-again for a kubeconfig that did not come in time, pod-unreadable for one that cannot be used.
  */
 export async function openKube(settings: KubeSettings): Promise<KubeGet> {
   let access = await loadPatiently(settings);
@@ -76,9 +76,9 @@ async function loadPatiently(settings: KubeSettings): Promise<KubeAccess> {
   }
 }
 
-function unusable({ message, isPassing }: KubeconfigError): CniError {
-  const code = isPassing ? errorCode.tryAgainLater : errorCode.podUnreadable;
-  return new CniError(code, message, {
+function unusable({ message, isPassing }: KubeconfigError): Fault {
+  const kind = isPassing ? "try-again" : "pod-unreadable";
+  return new Fault(kind, message, {
     details: "the pod cannot be read without it; see that the node agent runs and has written it",
   });
 }
@@ -91,41 +91,41 @@ function failed(
   answer: Exclude<Answer, { kind: "object" }>,
   access: KubeAccess,
   path: string,
-): CniError {
-  const { code, message, details } = told(answer, access);
-  const kind = answer.kind === "passing" ? UnansweredError : CniError;
-  return new kind(code, `${message}: GET ${access.server}${path}${problemOf(answer)}`, {
+): Fault {
+  const { kind, message, details } = told(answer, access);
+  const Failure = answer.kind === "passing" ? UnansweredError : Fault;
+  return new Failure(kind, `${message}: GET ${access.server}${path}${problemOf(answer)}`, {
     details,
   });
 }
 
-type Told = Pick<CniError, "code" | "message" | "details">;
+type Told = Pick<Fault, "kind" | "message" | "details">;
 
 function told(answer: Exclude<Answer, { kind: "object" }>, { tokenFile }: KubeAccess): Told {
   switch (answer.kind) {
     case "unauthorized":
       return {
-        code: errorCode.tryAgainLater,
+        kind: "try-again",
         message: "the API server rejected our token",
         details: `the token is of ${tokenFile}, ${ageOf(tokenFile)}; see that the node agent renews it`,
       };
     case "passing":
       return {
-        code: errorCode.tryAgainLater,
+        kind: "try-again",
         message: "the API server did not answer",
         details:
           "a pod that may be meshed does not start without its redirect; see that the API server can be reached from the node",
       };
     case "untrusted":
       return {
-        code: errorCode.podUnreadable,
+        kind: "pod-unreadable",
         message: "no trusted connection to the API server",
         details:
           "see that the kubeconfig's certificate authority, tls-server-name and client certificate fit the API server",
       };
     case "final":
       return {
-        code: errorCode.podUnreadable,
+        kind: "pod-unreadable",
         message: "the API server gave no pod facts",
         details: adviceFor(answer.status),
       };

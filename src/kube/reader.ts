@@ -1,11 +1,11 @@
 // The objects that ADD reads from the API: the pod, its namespace, and, for the control plane, where the API itself is.
-import { CniError, errorCode } from "../cni/error.ts";
+import { Fault } from "../fault.ts";
 import type { Annotations } from "../mesh/pod.ts";
 import type { PortRange } from "../redirect/port.ts";
 import { type KubeGet, type KubeSettings, openKube } from "./client.ts";
 import { type ApiPod, readNamespace, readPod, readServicePorts } from "./objects.ts";
 
-/** One GET each. All reject with CniError 11 or 103, whose text says what to do. */
+/** One GET each. All reject with Fault try-again or pod-unreadable, whose text says what to do. */
 export type KubeReader = {
   readonly pod: (namespace: string, name: string) => Promise<ApiPod>;
   readonly namespaceAnnotations: (namespace: string) => Promise<Annotations>;
@@ -13,7 +13,7 @@ export type KubeReader = {
   readonly apiServerPorts: () => Promise<PortRange[]>;
 };
 
-/** A reader of the API that a kubeconfig describes. @throws CniError 11 or 103 where that cannot be used. */
+/** A reader of the API that a kubeconfig describes. @throws Fault try-again or pod-unreadable where that cannot be used. */
 export async function openReader(settings: KubeSettings): Promise<KubeReader> {
   const get = await openKube(settings);
   return {
@@ -33,13 +33,9 @@ async function read<T>(get: KubeGet, path: string, parse: (document: unknown) =>
   try {
     return parse(document);
   } catch (cause) {
-    throw new CniError(
-      errorCode.podUnreadable,
-      `the answer to GET ${path} is not the object asked for`,
-      {
-        details: "see that the kubeconfig's server is a Kubernetes API server",
-        cause,
-      },
-    );
+    throw new Fault("pod-unreadable", `the answer to GET ${path} is not the object asked for`, {
+      details: "see that the kubeconfig's server is a Kubernetes API server",
+      cause,
+    });
   }
 }

@@ -1,5 +1,5 @@
 // What tests of the commands say of pods: annotations as the runtime sends them, and an API that tells of the pod.
-import { CniError } from "../../src/cni/error.ts";
+import { Fault } from "../../src/fault.ts";
 import type { ApiPod } from "../../src/kube/objects.ts";
 import type { KubeReader } from "../../src/kube/reader.ts";
 import type { Annotations } from "../../src/mesh/pod.ts";
@@ -47,12 +47,12 @@ export const bare: ApiPod = {
 };
 
 /** An API that tells this, and notes what it was asked. */
-export function api(world: World, told: ApiPod | CniError, namespace: Annotations = {}): string[] {
+export function api(world: World, told: ApiPod | Fault, namespace: Annotations = {}): string[] {
   const asked: string[] = [];
   const reader: KubeReader = {
     pod: (...names) => {
       asked.push(`pod ${names.join("/")}`);
-      return told instanceof CniError ? Promise.reject(told) : Promise.resolve(told);
+      return told instanceof Fault ? Promise.reject(told) : Promise.resolve(told);
     },
     namespaceAnnotations: (name) => {
       asked.push(`namespace ${name}`);

@@ -2,8 +2,8 @@
 // API; and the API only for pods that may be meshed.
 import { isNamed, parseArgs, podUid } from "../../cni/args.ts";
 import { isJsonObject, member } from "../../cni/conf.ts";
-import { CniError, errorCode } from "../../cni/error.ts";
 import { type Call, subjectOf } from "../../command/call.ts";
+import { Fault } from "../../fault.ts";
 import type { ApiPod } from "../../kube/objects.ts";
 import type { KubeReader } from "../../kube/reader.ts";
 import { UnansweredError } from "../../kube/unanswered.ts";
@@ -26,7 +26,7 @@ const annotationsCapability = "io.kubernetes.cri.pod-annotations";
 
 /**
  * Judges the attachment's pod. No value of the conf is judged here, but for those that say how pods are known.
- * @throws CniError 11 or 103 when a pod that may be meshed cannot be read; 7 when the conf names no way to read it.
+ * @throws Fault try-again or pod-unreadable when a pod that may be meshed cannot be read; invalid-conf when the conf names no way to read it.
  */
 export async function judgePod(call: Call): Promise<Verdict> {
   const source = sourceOf(call);
@@ -60,7 +60,7 @@ function sourceOf({ settings, network }: Call): Source {
     annotations: `the runtime sent no ${annotationsCapability} (set it in the entry's capabilities)`,
     api: "kubernetes.kubeconfig is not set",
   };
-  throw new CniError(errorCode.invalidConf, "invalid conf: there is no way to know the pod", {
+  throw new Fault("invalid-conf", "invalid conf: there is no way to know the pod", {
     details: wanted === "auto" ? `${ways.annotations}, and ${ways.api}` : ways[wanted],
   });
 }
@@ -140,8 +140,8 @@ async function judgeByApi(call: Call, kubeconfig: string): Promise<Verdict> {
 function requireSamePod(call: Call, found: ApiPod): void {
   const wanted = podUid(parseArgs(call.request.args));
   if (wanted === "" || found.uid === wanted || found.isMirror) return;
-  throw new CniError(
-    errorCode.tryAgainLater,
+  throw new Fault(
+    "try-again",
     `${subjectOf(call)} of the API server is another pod of that name: UID ${found.uid.slice(0, 64)}, not ${wanted.slice(0, 64)}`,
     { details: "the pod was replaced; the runtime tries again, or gives this sandbox up" },
   );

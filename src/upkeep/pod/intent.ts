@@ -20,7 +20,7 @@ export type Derived =
 
 /**
  * Derives the intent; the same for ADD, and for a CHECK that finds no record.
- * @throws CniError 7 for the conf, 103 for annotations that cannot be honoured, 11 or 103 when the pod cannot be read.
+ * @throws Fault invalid-conf for the conf, pod-unreadable for annotations that cannot be honoured, try-again or pod-unreadable when the pod cannot be read.
  */
 export async function deriveIntent(call: Call, prevResult: PrevResult): Promise<Derived> {
   const wish = await wishFor(call);

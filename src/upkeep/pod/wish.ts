@@ -1,8 +1,9 @@
 // What the conf and the pod wish for. Whether the pod has a proxy is found out first: a conf that is invalid stops the pods
 // that are redirected by it, and no others.
-import { CniError, errorCode } from "../../cni/error.ts";
+
 import { type Call, subjectOf } from "../../command/call.ts";
 import { type PodSettings, problemsOf } from "../../conf/settings.ts";
+import { Fault } from "../../fault.ts";
 import type { Planned, Refusal, Said } from "../../mesh/profile.ts";
 import { few } from "../../text/telling.ts";
 import { judgePod, type PodWords } from "./facts.ts";
@@ -14,7 +15,7 @@ export type Wish =
 
 /**
  * Gives the pod's wish.
- * @throws CniError 7 for the conf, 103 for annotations that cannot be honoured, 11 or 103 when the pod cannot be read.
+ * @throws Fault invalid-conf for the conf, pod-unreadable for annotations that cannot be honoured, try-again or pod-unreadable when the pod cannot be read.
  */
 export async function wishFor(call: Call): Promise<Wish> {
   const verdict = await judgePod(call);
@@ -39,13 +40,13 @@ function warnOfProblems({ settings, log }: Call): void {
   log.warn({ problems: few(problems) }, "the conf cannot be meant: no pod with a proxy will start");
 }
 
-function firstOf([problem = ""]: readonly string[]): CniError {
+function firstOf([problem = ""]: readonly string[]): Fault {
   return invalidConf(problem);
 }
 
 /** The error for a conf that is invalid; `problem` names the key and the value. */
-function invalidConf(problem: string): CniError {
-  return new CniError(errorCode.invalidConf, `invalid conf: ${problem}`);
+function invalidConf(problem: string): Fault {
+  return new Fault("invalid-conf", `invalid conf: ${problem}`);
 }
 
 function saidBy({ settings, pod }: Call, words: PodWords): Said {
@@ -77,8 +78,8 @@ function refuse(call: Call, refusals: readonly Refusal[]): void {
     call.log.warn({ pod: call.pod, problems }, "annotations are passed over");
     return;
   }
-  throw new CniError(
-    errorCode.podUnreadable,
+  throw new Fault(
+    "pod-unreadable",
     `${subjectOf(call)} has annotations that cannot be honoured: ${problems.join("; ").slice(0, 1_000)}`,
     { details: "correct or remove them" },
   );

@@ -1,6 +1,6 @@
 // What ADD redirects for a pod: its families, what it says in annotations, and why it is left alone.
 import { expect, test } from "vitest";
-import { CniError, errorCode } from "../../../src/cni/error.ts";
+import { Fault } from "../../../src/fault.ts";
 import type { ApiPod } from "../../../src/kube/objects.ts";
 import { UnansweredError } from "../../../src/kube/unanswered.ts";
 import type { Annotations } from "../../../src/mesh/pod.ts";
@@ -206,10 +206,7 @@ test.each(unknown)("ADD refuses the conf when %s", async (_, change, details) =>
 
 test("ADD fails when a pod that may be meshed cannot be read", async () => {
   const world = makeWorld();
-  api(
-    world,
-    new CniError(errorCode.tryAgainLater, "the API server did not answer", { details: "d" }),
-  );
+  api(world, new Fault("try-again", "the API server did not answer", { details: "d" }));
   expect(await cni(world, "ADD", asking())).toEqual(
     failed(11, "the API server did not answer", "d"),
   );
@@ -245,12 +242,12 @@ const problems = [
   'config.linkerd.io/skip-inbound-ports: "http" is not a port (1 to 65535)',
 ];
 
-const away = new UnansweredError(errorCode.tryAgainLater, "the API server did not answer", {});
-const rejected = new CniError(errorCode.tryAgainLater, "the API server rejected our token", {});
-const forbidden = new CniError(errorCode.podUnreadable, "the API server refused", {});
+const away = new UnansweredError("try-again", "the API server did not answer", {});
+const rejected = new Fault("try-again", "the API server rejected our token", {});
+const forbidden = new Fault("pod-unreadable", "the API server refused", {});
 
 // While the API is away: what the runtime's annotations say of a pod that the conf would ask the API about.
-const unasked: [string, CniError, Annotations | null, unknown][] = [
+const unasked: [string, Fault, Annotations | null, unknown][] = [
   ["it is away, and they mark no proxy", away, null, result],
   ["it is away, and they mark one", away, mark, failed(11, away.message)],
   ["it rejects our token, and they mark no proxy", rejected, null, failed(11, rejected.message)],

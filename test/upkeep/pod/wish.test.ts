@@ -1,6 +1,6 @@
 // What becomes of a pod by its annotations, by the API, and by a conf that cannot be meant: which of them counts, when.
 import { expect, test } from "vitest";
-import { CniError, errorCode } from "../../../src/cni/error.ts";
+import { Fault } from "../../../src/fault.ts";
 import type { ApiPod } from "../../../src/kube/objects.ts";
 import { UnansweredError } from "../../../src/kube/unanswered.ts";
 import type { Annotations } from "../../../src/mesh/pod.ts";
@@ -13,8 +13,8 @@ const result = succeeded(JSON.stringify(conf.prevResult));
 const span = (from: number, to = from) => ({ from, to });
 const args = (text: string) => ({ env: { CNI_ARGS: text } });
 const kubeSystem = args("K8S_POD_NAMESPACE=kube-system;K8S_POD_NAME=dns");
-const away = new UnansweredError(errorCode.tryAgainLater, "the API server did not answer", {});
-const forbidden = new CniError(errorCode.podUnreadable, "the API server refused", {});
+const away = new UnansweredError("try-again", "the API server did not answer", {});
+const forbidden = new Fault("pod-unreadable", "the API server refused", {});
 const bad = { ...mark, ...says({ "skip-inbound-ports": "http", "proxy-uid": "0" }) };
 
 const nameless: [when: string, text: string][] = [
@@ -47,7 +47,7 @@ test("ADD names the container when the runtime names no pod, or half of one", as
   }
 });
 
-const inKubeSystem: [when: string, told: ApiPod | CniError, sluice: object, answer: unknown][] = [
+const inKubeSystem: [when: string, told: ApiPod | Fault, sluice: object, answer: unknown][] = [
   ["has a proxy", pod, {}, result],
   ["cannot be asked for", away, {}, result],
   ["is refused", forbidden, {}, failed(103, forbidden.message)],
