@@ -6,11 +6,11 @@ import type { KubeSettings } from "./kube/client.ts";
 import type { KubeReader } from "./kube/reader.ts";
 import type { Logger, LogSettings } from "./log.ts";
 import type { Host } from "./netns/host.ts";
-import type { Netns } from "./netns/path.ts";
+import type { Netns, Opening } from "./netns/path.ts";
 
 export type Deps = Host & {
   readonly clock: Clock;
-  readonly openNetns: (path: string, allowOwn: boolean) => Netns;
+  readonly openNetns: (opening: Opening) => Netns;
   readonly closeNetns: (netns: Netns) => void;
   readonly openStore: (stateDir: string) => Store;
   /** Loads the API client, and nothing of it before. */

@@ -65,7 +65,7 @@ async function runAll(real: Deps): Promise<void> {
       real.nssMask();
       return [];
     },
-    openNetns: () => real.openNetns("/proc/self/ns/net", true),
+    openNetns: () => real.openNetns({ path: "/proc/self/ns/net", allowOwn: true }),
   };
   const nowhere = openSync("/dev/null", "w");
   for (const command of ["ADD", "CHECK", "DEL", "STATUS", "GC", "VERSION"]) {

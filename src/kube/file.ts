@@ -10,10 +10,10 @@ export class UnreadableError extends Error {
   /** It may be there in a moment. */
   readonly isPassing: boolean;
 
-  constructor(problem: string, isPassing: boolean, cause?: unknown) {
-    super(problem, { cause });
+  constructor(problem: string, more: { isPassing?: boolean; cause?: unknown } = {}) {
+    super(problem, { cause: more.cause });
     this.name = "UnreadableError";
-    this.isPassing = isPassing;
+    this.isPassing = more.isPassing ?? false;
   }
 }
 
@@ -30,7 +30,7 @@ export function readSmallFile(path: string): string {
   } catch (cause) {
     if (cause instanceof UnreadableError) throw cause;
     const problem = cause instanceof Error ? cause.message : String(cause);
-    throw new UnreadableError(problem, isMomentary(cause), cause);
+    throw new UnreadableError(problem, { isPassing: isMomentary(cause), cause });
   }
 }
 
@@ -38,7 +38,7 @@ export function readSmallFile(path: string): string {
 function readWhole(path: string, fd: number): string {
   const stats = fstatSync(fd);
   if (!stats.isFile() && !stats.isDirectory()) {
-    throw new UnreadableError(`${path} is no regular file`, false);
+    throw new UnreadableError(`${path} is no regular file`);
   }
   const bytes = Buffer.alloc(largestFileBytes + 1);
   let size = 0;
@@ -46,7 +46,7 @@ function readWhole(path: string, fd: number): string {
     more = readSync(fd, bytes, size, bytes.length - size, null);
   }
   if (size <= largestFileBytes) return bytes.toString("utf8", 0, size);
-  throw new UnreadableError(`${path} is larger than ${largestFileBytes} bytes`, false);
+  throw new UnreadableError(`${path} is larger than ${largestFileBytes} bytes`);
 }
 
 const momentary = ["ENOENT", "ENOTDIR", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EINTR", "ESTALE"];

@@ -25,12 +25,15 @@ export class KubeconfigError extends Error {
   /** It may be that the file is just being written: what is absent or half now may be right in a moment. */
   readonly isPassing: boolean;
 
-  constructor(file: string, problem: string, isPassing = false) {
+  constructor(file: string, problem: string, { isPassing } = { isPassing: false }) {
     super(`kubeconfig ${file}: ${problem}`);
     this.name = "KubeconfigError";
     this.isPassing = isPassing;
   }
 }
+
+/** Of what may be right in a moment. */
+const passing = { isPassing: true };
 
 const text = z.optional(z.string());
 // Without the keys that nobody reads: a list of aliases of one large map would be copied as often as it is named.
@@ -137,7 +140,7 @@ function tokenOf(file: string, self: User, read: Read): Pick<KubeAccess, "token"
   const tokenFile = self.tokenFile ? resolve(dirname(file), self.tokenFile) : file;
   const token = (read(undefined, self.tokenFile) ?? (self.token || undefined))?.trim();
   if (token === undefined || isToken(token)) return { token, tokenFile };
-  throw new KubeconfigError(file, `the token of ${tokenFile} is empty, or none`, true);
+  throw new KubeconfigError(file, `the token of ${tokenFile} is empty, or none`, passing);
 }
 
 /** A header of a request; no server takes a longer one. */
@@ -161,7 +164,7 @@ function readKubeconfig(file: string): z.infer<typeof kubeconfigSchema> {
   const [issue] = result.error.issues;
   const at = issue?.path.join(".") ?? "";
   const fault = issue === undefined || at === "" ? undefined : `${at}: ${expectationOf(issue)}`;
-  throw new KubeconfigError(file, fault ?? "it is not a kubeconfig", true);
+  throw new KubeconfigError(file, fault ?? "it is not a kubeconfig", passing);
 }
 
 // Without the parser's own words: they quote the lines around a fault, and there is the token. JSON's kinds of values only:
@@ -171,7 +174,7 @@ function parseDocument(file: string, content: string): unknown {
     return content.trim() === "" ? undefined : load(content, { schema: CORE_SCHEMA });
   } catch (error) {
     const line = error instanceof YAMLException ? (error.mark?.line ?? 0) + 1 : 1;
-    throw new KubeconfigError(file, `it is neither YAML nor JSON (line ${line})`, true);
+    throw new KubeconfigError(file, `it is neither YAML nor JSON (line ${line})`, passing);
   }
 }
 
@@ -180,7 +183,7 @@ type Lookup<T> = { readonly list: readonly T[]; readonly name: string };
 function byName<T extends { name: string }>(file: string, kind: string, lookup: Lookup<T>): T {
   const found = lookup.list.find(({ name }) => name === lookup.name);
   if (found !== undefined) return found;
-  throw new KubeconfigError(file, `it has no ${kind} ${lookup.name.slice(0, 100)}`, true);
+  throw new KubeconfigError(file, `it has no ${kind} ${lookup.name.slice(0, 100)}`, passing);
 }
 
 type Read = (data: string | undefined, path: string | undefined) => string | undefined;
@@ -201,7 +204,7 @@ function clientCertificate(file: string, self: User, read: Read): KubeAccess["cl
   if (cert === undefined && key === undefined) return undefined;
   if (cert !== undefined && key !== undefined) return { cert, key };
   const problem = "client-certificate and client-key are only of use together";
-  throw new KubeconfigError(file, problem, true);
+  throw new KubeconfigError(file, problem, passing);
 }
 
 function readText(path: string, kubeconfig: string): string {
@@ -209,6 +212,6 @@ function readText(path: string, kubeconfig: string): string {
     return readSmallFile(path);
   } catch (error) {
     if (!(error instanceof UnreadableError)) throw error;
-    throw new KubeconfigError(kubeconfig, `cannot be read: ${error.message}`, error.isPassing);
+    throw new KubeconfigError(kubeconfig, `cannot be read: ${error.message}`, error);
   }
 }

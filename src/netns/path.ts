@@ -22,6 +22,9 @@ export type Netns = {
   readonly inode: number;
 };
 
+/** Which netns, and whether it may be the plugin's own: rules there would cut the node off. */
+export type Opening = { readonly path: string; readonly allowOwn: boolean };
+
 /** The file system that namespaces are on (statfs.f_type): nsfs. Kernels that had them on procfs run no Node of today. */
 const namespaceMagic = 0x6e73_6673;
 
@@ -31,7 +34,7 @@ const namespaceMagic = 0x6e73_6673;
  * netns, 8 when it is the plugin's own (the node's) and the caller did not say that this is meant: rules there would cut
  * the node off.
  */
-export function openNetns(path: string, allowOwn: boolean): Netns {
+export function openNetns({ path, allowOwn }: Opening): Netns {
   const fd = openPath(path);
   try {
     requireNetns(path, fd);

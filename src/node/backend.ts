@@ -8,15 +8,8 @@ import { makeClient } from "../netfilter/iptables/client.ts";
 import { type BackendChoice, toolsFor } from "../netfilter/iptables/tools.ts";
 import type { Family } from "../netfilter/table.ts";
 import { equip, equipPlain } from "./choice.ts";
-import {
-  type Decision,
-  type Detecting,
-  decisionOfTrial,
-  findHint,
-  type Hint,
-  tryBackends,
-} from "./detect.ts";
-import type { Knowledge } from "./knowledge.ts";
+import { type Detecting, decisionOfTrial, findHint, type Hint, tryBackends } from "./detect.ts";
+import type { Decision, Knowledge } from "./knowledge.ts";
 import { openPrograms, type Programs } from "./programs.ts";
 
 /** A choice, and whether another one would do as well. */

@@ -8,19 +8,8 @@ import type { Job, Outcome } from "../netfilter/iptables/job.ts";
 import type { BackendChoice } from "../netfilter/iptables/tools.ts";
 import { type Backend, backends, type Family, families, type Ruleset } from "../netfilter/table.ts";
 import { equip } from "./choice.ts";
+import type { Decision } from "./knowledge.ts";
 import type { Programs } from "./programs.ts";
-
-/** What a detection found. */
-export type Decision = {
-  readonly backend: Backend;
-  readonly reason: string;
-  /** Made without a hint, by trial only: a hint that shows later wins, until the first pod is set. */
-  readonly provisional: boolean;
-  /** The hints are in both backends, so one of them is stale. */
-  readonly doubtful?: boolean | undefined;
-  /** Not all could be looked at, so a hint may have been missed: asked again, whatever pods were set meanwhile. */
-  readonly incomplete?: boolean | undefined;
-};
 
 /** What a detection looks with. */
 export type Detecting = {

@@ -7,10 +7,16 @@ import { parseJson } from "../text/json.ts";
 const decisionSchema = z.object({
   backend: z.enum(backends),
   reason: z.string(),
+  /** Made without a hint, by trial only: a hint that shows later wins, until the first pod is set. */
   provisional: z.boolean(),
+  /** The hints are in several backends, so one of them is stale. */
   doubtful: z.optional(z.boolean()),
+  /** Not all could be looked at, so a hint may have been missed: asked again, whatever pods were set meanwhile. */
   incomplete: z.optional(z.boolean()),
 });
+
+/** Through which backend rules are written where the conf leaves the choice, and why. */
+export type Decision = z.infer<typeof decisionSchema>;
 
 const proofSchema = z.object({ backend: z.enum(backends), family: z.enum(families) });
 

@@ -88,23 +88,31 @@ function ipv4Bytes(address: string): number[] | undefined {
 function ipv6Bytes(address: string): number[] | undefined {
   const [head = "", tail, ...more] = address.split("::");
   if (more.length > 0) return undefined;
-  const before = groupBytes(head, tail === undefined);
-  const after = groupBytes(tail ?? "", true);
+  const before = tail === undefined ? lastBytes(head) : groupBytes(head);
+  const after = lastBytes(tail ?? "");
   if (before === undefined || after === undefined) return undefined;
   const gap = 16 - before.length - after.length;
   const fits = tail === undefined ? gap === 0 : gap >= 2;
   return fits ? [...before, ...new Array<number>(gap).fill(0), ...after] : undefined;
 }
 
-function groupBytes(text: string, isEnd: boolean): number[] | undefined {
+// The end of an address: its last group may be an IPv4 address.
+function lastBytes(text: string): number[] | undefined {
+  const at = text.lastIndexOf(":") + 1;
+  const embedded = ipv4Bytes(text.slice(at));
+  if (embedded === undefined) return groupBytes(text);
+  // With a colon ahead of it and nothing ahead of that, it would follow a group that is not there.
+  if (at === 1) return undefined;
+  const before = groupBytes(text.slice(0, Math.max(0, at - 1)));
+  return before === undefined ? undefined : [...before, ...embedded];
+}
+
+function groupBytes(text: string): number[] | undefined {
   if (text === "") return [];
-  const groups = text.split(":");
-  const bytes = groups.map((group, at) => {
-    if (/^[0-9a-fA-F]{1,4}$/.test(group)) {
-      const value = Number.parseInt(group, 16);
-      return [value >> 8, value & 255];
-    }
-    return isEnd && at === groups.length - 1 ? ipv4Bytes(group) : undefined;
+  const bytes = text.split(":").map((group) => {
+    if (!/^[0-9a-fA-F]{1,4}$/.test(group)) return undefined;
+    const value = Number.parseInt(group, 16);
+    return [value >> 8, value & 255];
   });
   return bytes.every((group) => group !== undefined) ? bytes.flat() : undefined;
 }

@@ -2,10 +2,7 @@
 
 import type { Call } from "../command/call.ts";
 import { Fault } from "../fault.ts";
-import type { Netns } from "../netns/path.ts";
-
-/** Which netns, and whether it may be the plugin's own (see netns/path.ts). */
-export type Opening = { readonly path: string; readonly allowOwn: boolean };
+import type { Netns, Opening } from "../netns/path.ts";
 
 /** The netns that the call names. */
 export function named({ request }: Call): Opening {
@@ -15,10 +12,10 @@ export function named({ request }: Call): Opening {
 /** Works in the netns. @throws what openNetns and the work throw. */
 export async function withNetns<T>(
   { deps }: Pick<Call, "deps">,
-  { path, allowOwn }: Opening,
+  opening: Opening,
   work: (netns: Netns) => T | Promise<T>,
 ): Promise<T> {
-  const netns = deps.openNetns(path, allowOwn);
+  const netns = deps.openNetns(opening);
   try {
     return await work(netns);
   } finally {

@@ -22,15 +22,15 @@ const full = Object.assign(new Error("ENOSPC: no space left on device, write"), 
 const rows: [thrown: unknown, error: Thrown][] = [
   [new CniError(errorCode.drift, "m", { details: "d" }), cniError(100, "m", "d")],
   [
-    new BatchError("too late", true),
+    new BatchError("too late", { isPassing: true }),
     cniError(11, "could not work in the netns of pod a/b: too late", halfway),
   ],
   [
-    new BatchError("no shell", false),
+    new BatchError("no shell"),
     cniError(102, "could not work in the netns of pod a/b: no shell", halfway),
   ],
   [
-    new BatchError("a process could not be started: sluice: 8: Cannot fork", true),
+    new BatchError("a process could not be started: sluice: 8: Cannot fork", { isPassing: true }),
     cniError(
       11,
       "could not work in the netns of pod a/b: a process could not be started: sluice: 8: Cannot fork",
@@ -38,7 +38,7 @@ const rows: [thrown: unknown, error: Thrown][] = [
     ),
   ],
   [
-    new BatchError("nsenter: cannot open /proc/1/fd/9: Permission denied", false),
+    new BatchError("nsenter: cannot open /proc/1/fd/9: Permission denied"),
     cniError(
       102,
       "could not work in the netns of pod a/b: nsenter: cannot open /proc/1/fd/9: Permission denied",

@@ -80,7 +80,7 @@ export function makeWorld(change: Partial<Deps> = {}): World {
         return Promise.resolve();
       },
     },
-    openNetns: (path) => openNetns(world, path),
+    openNetns: ({ path }) => openNetns(world, path),
     closeNetns: (netns) => {
       world.open.delete(netns);
     },

@@ -26,12 +26,12 @@ export class BatchError extends Error {
   /** The jobs whose text had been loaded by then. */
   readonly restored: readonly Job[];
 
-  constructor(problem: string, isPassing: boolean, restored: readonly Job[] = []) {
+  constructor(problem: string, more: { isPassing?: boolean; restored?: readonly Job[] } = {}) {
     super(problem);
     this.name = "BatchError";
-    this.isPassing = isPassing;
+    this.isPassing = more.isPassing ?? false;
     this.advice = readStartFailure([problem])?.advice ?? "";
-    this.restored = restored;
+    this.restored = more.restored ?? [];
   }
 }
 
@@ -80,7 +80,7 @@ export async function lookAt(
   const result = await runBatch(host, { place, jobs: [], looked, timeoutMs }, []);
   const presence = parsePresence(result.outputs[0] ?? "");
   if (looked.every((family) => presence.evidence.has(family))) return presence;
-  throw new BatchError(batchProblem([], result), isPassing(result));
+  throw new BatchError(batchProblem([], result), { isPassing: isPassing(result) });
 }
 
 type Batch = {
@@ -96,7 +96,7 @@ async function runBatch(
   mask: readonly string[],
 ): Promise<ExecResult> {
   if (!(timeoutMs > 0))
-    throw new BatchError("the time was over before the tools were started", true);
+    throw new BatchError("the time was over before the tools were started", { isPassing: true });
   const { toolbox } = host;
   const wait = lockWaitSeconds(timeoutMs);
   const work = {
@@ -163,7 +163,7 @@ function unsharing(host: Host, mask: readonly string[]): string[] {
 function need({ toolbox }: Host, name: string): string {
   const program = toolbox.find(name);
   if (program !== undefined) return program;
-  throw new BatchError(`${name} is not on the node; install util-linux`, false);
+  throw new BatchError(`${name} is not on the node; install util-linux`);
 }
 
 // Jobs that may come to nothing at once go first, so that the one which the shell runs itself is a real one.
@@ -193,5 +193,8 @@ function lockWaitSeconds(timeoutMs: number): string {
 function readOutcomes(jobs: readonly Job[], result: ExecResult): Outcome[] {
   const outcomes = outcomesIn(jobs, result);
   if (outcomes.length === jobs.length) return outcomes;
-  throw new BatchError(batchProblem(jobs, result), isPassing(result), restoredIn(jobs, result));
+  throw new BatchError(batchProblem(jobs, result), {
+    isPassing: isPassing(result),
+    restored: restoredIn(jobs, result),
+  });
 }

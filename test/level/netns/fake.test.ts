@@ -168,7 +168,7 @@ async function openBench({ netns }: Attachment, { backend, family }: Place) {
   const tools = await openPrograms(host).find(backend, family);
   if (tools === undefined) throw new Error(`no programs of ${backend} for ${family}`);
   const fake = makeFakeIptables();
-  const opened = openNetns(netns.path, false);
+  const opened = openNetns({ path: netns.path, allowOwn: false });
   onTestFinished(() => closeNetns(opened));
   const benchOf = (client: Client): Bench => ({
     load: async (restore) => {

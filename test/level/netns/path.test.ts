@@ -225,7 +225,7 @@ test.for([
       const { openSync } = await import("node:fs");
       const { openNetns } = await import("./src/netns/path.ts");
       ${before}
-      try { openNetns(${JSON.stringify(path)}, false); } catch (error) { process.stdout.write(error.kind); }`;
+      try { openNetns({ path: ${JSON.stringify(path)}, allowOwn: false }); } catch (error) { process.stdout.write(error.kind); }`;
     const argv = ["--nofile=64", node, "--input-type=module", "--eval", script];
     expect(execaSync("prlimit", argv, { cwd: root, reject: false }).stdout).toBe(kind);
   },
