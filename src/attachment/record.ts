@@ -12,6 +12,7 @@ import {
   type Ruleset,
   tableNames,
 } from "../netfilter/table.ts";
+import { isSameNetns, type NetnsId } from "../netns/identity.ts";
 import { parseJson } from "../text/json.ts";
 
 /** What identifies an attachment (spec: container ID and interface, within a network). */
@@ -100,7 +101,7 @@ export function intentOf(record: Intended): Intent | undefined {
 }
 
 /** A netns as it is found now, on a node in this boot. */
-export type Place = { readonly device: number; readonly inode: number; readonly boot: string };
+export type Place = NetnsId & { readonly boot: string };
 
 /**
  * Whether the record is about this netns. A number alone would not tell: the kernel gives it out again, and in another
@@ -108,7 +109,7 @@ export type Place = { readonly device: number; readonly inode: number; readonly 
  */
 export function isAbout({ netns, boot }: AttachmentRecord, place: Place): boolean {
   const isSameBoot = boot === undefined || boot === place.boot;
-  return isSameBoot && netns.inode === place.inode && netns.device === place.device;
+  return isSameBoot && isSameNetns(netns, place);
 }
 
 /** Whether one record was written after another; by the time of day only where 0.1.0 wrote one of them. */

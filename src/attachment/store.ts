@@ -4,7 +4,7 @@ import { lstatSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { Fault } from "../fault.ts";
-import { type Knowledge, noKnowledge, parseKnowledge, renderKnowledge } from "../node/knowledge.ts";
+import { type Memory, noKnowledge, parseKnowledge, renderKnowledge } from "../node/knowledge.ts";
 import {
   isAbsence,
   largestFileBytes,
@@ -32,8 +32,11 @@ export type Entry = { readonly key: AttachmentKey; readonly writtenMs: number };
 /** A boot of the node ("" where the kernel does not tell which), and the milliseconds since then (CLOCK_MONOTONIC). */
 export type Moment = { readonly boot: string; readonly sinceBootMs: number };
 
-/** Any of these throws Fault io, with the path, where others than root can write the records. */
-export type Store = {
+/**
+ * The records, and what was found out about the node's backends since it booted (Memory).
+ * Any of these throws Fault io, with the path, where others than root can write the records.
+ */
+export type Store = Memory & {
   /**
    * The attachment's record; undefined when there is none, or one that cannot be understood.
    * @throws Fault io when what is there is not ours, or no file; the system's error when it cannot be read.
@@ -59,10 +62,6 @@ export type Store = {
   readonly ofInode: (inode: number) => AttachmentRecord[];
   /** Now, by the node's boot: what a record is stamped with. */
   readonly moment: () => Moment;
-  /** What was found out about the node's backends since it booted. */
-  readonly knowledge: () => Knowledge;
-  /** Remembers it; another writer's may win, and then something is found out twice. */
-  readonly keepKnowledge: (known: Knowledge) => void;
   /** Makes sure that records can be written; throws when they cannot. */
   readonly prepare: () => void;
   /**

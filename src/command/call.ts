@@ -1,62 +1,53 @@
-// One command under way: the request, the conf, and the world, as each flow needs them.
-import type { AttachmentKey } from "../attachment/record.ts";
-import type { Store } from "../attachment/store.ts";
-import { isNamed, type PodName, parseArgs, podName } from "../cni/args.ts";
+// One command under way: the task that it is, and what the runtime said.
+import { type PodName, parseArgs, podName, podUid } from "../cni/args.ts";
+import { annotationsIn } from "../cni/capability.ts";
 import type { NetworkConf } from "../cni/conf.ts";
 import type { Request } from "../cni/request.ts";
 import type { Settings } from "../conf/settings.ts";
-import type { Deps } from "../deps.ts";
-import type { Logger } from "../log.ts";
-import type { Session } from "../netfilter/converge/left-out.ts";
-import { makeClient } from "../netfilter/iptables/client.ts";
-import type { BackendChoice } from "../netfilter/iptables/tools.ts";
-import type { Looking } from "../netns/host.ts";
-import type { Netns } from "../netns/path.ts";
+import type { Backend, Family } from "../netfilter/table.ts";
+import type { Asking } from "../upkeep/pod/asking.ts";
+import type { Subject, Task } from "../upkeep/task.ts";
 
-export type Call = {
+export type Call = Omit<Task, "settings"> & {
   readonly request: Request;
   readonly network: NetworkConf;
   readonly settings: Settings;
-  readonly pod: PodName;
-  readonly deps: Deps;
-  readonly store: Store;
-  readonly log: Logger;
-  /** Milliseconds until this command must be over: runtimes kill what takes longer, and with less grace. */
-  readonly remainingMs: () => number;
+  /** Whom it is about; for GC and STATUS, which are about no attachment, its parts are empty. */
+  readonly subject: Subject;
 };
 
 /** What a flow tells the one info line of its command. */
-export type Told = Record<string, unknown>;
+export type Told = {
+  /** The families that are redirected, or were to be. */
+  families?: readonly Family[];
+  backend?: Backend;
+  /** Those that were written to. */
+  changed?: readonly Family[];
+  /** Why the pod was left alone. */
+  skipped?: string;
+  /** How many records went. */
+  removed?: number;
+  /** The same was said before. */
+  repeated?: true;
+};
 
 /** The pod of a request. */
 export function podOf(request: Request): PodName {
   return podName(parseArgs(request.args));
 }
 
-/** The attachment that the call is about. */
-export function keyOf({ request, network }: Call): AttachmentKey {
-  return { network: network.name, containerId: request.containerId, ifName: request.ifName };
-}
-
-/** How messages name what the call is about: the pod, or the container where the runtime names no pod. */
-export function subjectOf({ pod, request }: Call): string {
-  if (isNamed(pod)) return `pod ${pod.namespace}/${pod.name}`;
-  const id = request.containerId;
-  return `container ${/^[0-9a-f]{64}$/.test(id) ? id.slice(0, 12) : id}`;
-}
-
-/** A session for work in a netns through a backend. */
-export function sessionOf(call: Call, netns: Netns, choice: BackendChoice): Session {
+/** Whom a request is about. */
+export function subjectOf(request: Request, network: NetworkConf): Subject {
+  const { containerId, ifName, netns, netnsOverride } = request;
   return {
-    client: makeClient(call.deps),
-    place: netns,
-    choice,
-    remainingMs: call.remainingMs,
-    sleep: call.deps.clock.sleep,
+    key: { network: network.name, containerId, ifName },
+    pod: podOf(request),
+    netns: { path: netns, allowOwn: netnsOverride },
   };
 }
 
-/** What a single look into a netns needs. */
-export function lookingOf(call: Call): Looking {
-  return { host: call.deps, timeoutMs: call.remainingMs() };
+/** What the runtime tells of the pod, for whoever asks further. */
+export function askingOf(call: Call): Asking {
+  const uid = podUid(parseArgs(call.request.args));
+  return { ...call, uid, annotations: annotationsIn(call.network.document) };
 }

@@ -28,7 +28,7 @@ export async function gc(call: Call, told: Told): Promise<string> {
   const stale = unlisted.filter((_, at) => isGoing[at]).map(({ key }) => key);
   const problems = stale.flatMap((key) => problemOf(() => forget(call, key, stale)));
   store.sweep();
-  told["removed"] = stale.length - problems.length;
+  told.removed = stale.length - problems.length;
   if (problems.length === 0) return "";
   throw new CniError(
     errorCode.ioFailure,
@@ -54,7 +54,7 @@ async function isGone(call: Call, key: AttachmentKey): Promise<boolean> {
   const { path } = record.netns;
   try {
     return await withNetns(call, { path, allowOwn: true }, (netns) => {
-      return !isAbout(record, placeOf(call, netns));
+      return !isAbout(record, placeOf(call.store, netns));
     });
   } catch (error) {
     return isNoNetns(error);

@@ -15,6 +15,7 @@ import { type Logger, redact } from "../log.ts";
 import { withOptionalKnowledge } from "../node/optional.ts";
 import type { StdinLimits } from "../stdio.ts";
 import { few } from "../text/telling.ts";
+import { nameOf } from "../upkeep/task.ts";
 import { version } from "../version.ts";
 import { add } from "./add.ts";
 import { type Call, podOf, subjectOf, type Told } from "./call.ts";
@@ -53,6 +54,7 @@ export async function run(input: Input, deps: Deps): Promise<Output> {
     cniVersion: currentVersion,
     subject: "this call",
     lenient: false,
+    told: {},
   };
   try {
     return done(await serve(input, deps, state));
@@ -73,7 +75,9 @@ type State = {
   lenient: boolean;
   log?: Logger;
   /** The fields of the command's one line. */
-  fields?: () => Told;
+  fields?: () => Readonly<Record<string, unknown>>;
+  /** Those of them that its flow tells. */
+  readonly told: Told;
 };
 
 async function serve(input: Input, deps: Deps, state: State): Promise<string> {
@@ -93,7 +97,7 @@ async function serve(input: Input, deps: Deps, state: State): Promise<string> {
   const log = deps.openLog(settings.log);
   state.log = log;
   const call = makeCall({ request, network, settings, log }, deps, state);
-  if (containerId !== "") state.subject = subjectOf(call);
+  if (containerId !== "") state.subject = nameOf(call.subject);
   if (command === "ADD") warnOfUnknownKeys(call);
   // ADD tells of it when it is known whether the pod has a proxy, and STATUS when it is news.
   if (["CHECK", "DEL", "GC"].includes(command)) warnOfFaults(call);
@@ -132,7 +136,7 @@ async function readInput({ readStdin }: Input, { clock }: Deps, { began }: State
 function report({ code, message, details, cause }: CniError, deps: Deps, state: State): void {
   const log = state.log ?? deps.openLog({ level: "info", file: "" });
   const fields = state.fields?.() ?? {};
-  log[isRepeated(fields) ? "debug" : "error"]({ ...fields, code, details, err: cause }, message);
+  log[isRepeated(state) ? "debug" : "error"]({ ...fields, code, details, err: cause }, message);
 }
 
 type Read = Pick<Call, "request" | "network" | "settings" | "log">;
@@ -143,7 +147,7 @@ function makeCall(read: Read, deps: Deps, { began }: State): Call {
   const end = began + timeoutMs;
   return {
     ...read,
-    pod: podOf(read.request),
+    subject: subjectOf(read.request, read.network),
     deps,
     store: withOptionalKnowledge(deps.openStore(stateDir), (error) => {
       read.log.debug({ err: error }, "what is known of the node could not be read or kept");
@@ -156,7 +160,7 @@ function makeCall(read: Read, deps: Deps, { began }: State): Call {
 async function logged(call: Call, flow: Flow, state: State): Promise<string> {
   const { clock, exec } = call.deps;
   const began = clock.monotonicMs();
-  const told: Told = {};
+  const { told } = state;
   let execs = 0;
   const counting: Deps["exec"] = (request) => {
     execs += 1;
@@ -166,20 +170,20 @@ async function logged(call: Call, flow: Flow, state: State): Promise<string> {
     command: call.request.command,
     containerId: call.request.containerId,
     ifName: call.request.ifName,
-    pod: call.pod,
+    pod: call.subject.pod,
     ...told,
     execs,
     durationMs: Math.round((clock.monotonicMs() - began) * 10) / 10,
   });
   state.fields = fields;
   const stdout = await flow({ ...call, deps: { ...call.deps, exec: counting } }, told);
-  call.log[isRepeated(told) ? "debug" : "info"](fields(), "done");
+  call.log[isRepeated(state) ? "debug" : "info"](fields(), "done");
   return stdout;
 }
 
 // STATUS says the same every five seconds, where containerd asks for it.
-function isRepeated(fields: Told): boolean {
-  return fields["repeated"] === true;
+function isRepeated({ told }: State): boolean {
+  return told.repeated === true;
 }
 
 function done(stdout: string): Output {

@@ -20,7 +20,9 @@ import type { Call, Told } from "./call.ts";
  */
 export async function status(call: Call, told: Told): Promise<string> {
   const valueProblems = valueProblemsOf(call);
-  const circumstances = [circumstancesOf(call), ...valueProblems].join(" ");
+  const circumstances = [circumstancesOf(call.settings, call.deps.toolbox), ...valueProblems].join(
+    " ",
+  );
   const before = call.store.knowledge().answers?.find((one) => one.circumstances === circumstances);
   const hurdles = await hurdlesOf(call);
   const answer =
@@ -28,8 +30,8 @@ export async function status(call: Call, told: Told): Promise<string> {
       ? before
       : await look(call, { circumstances, hurdles, valueProblems, before });
   const isRepeated = before !== undefined && wordsOf(before) === wordsOf(answer);
-  if (answer.backend !== undefined) told["backend"] = answer.backend;
-  if (isRepeated) told["repeated"] = true;
+  if (answer.backend !== undefined) told.backend = answer.backend;
+  if (isRepeated) told.repeated = true;
   for (const warning of answer.warnings) call.log[isRepeated ? "debug" : "warn"]({}, warning);
   const [first, ...others] = answer.problems;
   if (first === undefined) return "";

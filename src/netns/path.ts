@@ -10,16 +10,14 @@ import {
   statSync,
 } from "node:fs";
 import { Fault } from "../fault.ts";
+import { isSameNetns, type NetnsId } from "./identity.ts";
 
 /** A network namespace, held open. */
-export type Netns = {
+export type Netns = NetnsId & {
   readonly path: string;
   readonly fd: number;
   /** Where another process finds the open namespace, as long as this process holds it. */
   readonly handle: string;
-  /** What identifies it as long as it lives; the kernel gives numbers out again afterwards. */
-  readonly device: number;
-  readonly inode: number;
 };
 
 /** Which netns, and whether it may be the plugin's own: rules there would cut the node off. */
@@ -40,7 +38,7 @@ export function openNetns({ path, allowOwn }: Opening): Netns {
     requireNetns(path, fd);
     const { dev: device, ino: inode } = fstatSync(fd);
     const own = statSync("/proc/self/ns/net");
-    if (own.dev === device && own.ino === inode && !allowOwn) {
+    if (isSameNetns({ device: own.dev, inode: own.ino }, { device, inode }) && !allowOwn) {
       throw new Fault(
         "netns-own",
         "plugin's netns and netns from CNI_NETNS should not be the same",

@@ -1,15 +1,13 @@
-// Through which backend a call's rules go: the record's, the conf's, or the one that the node is found to use.
-
-import type { AttachmentRecord } from "../attachment/record.ts";
-import type { Call } from "../command/call.ts";
+// Through which backend rules go: the record's, the conf's, or the one that the node is found to use.
 import { Fault } from "../fault.ts";
 import { othersThan } from "../netfilter/backend.ts";
 import { makeClient } from "../netfilter/iptables/client.ts";
 import { type BackendChoice, toolsFor } from "../netfilter/iptables/tools.ts";
-import type { Family } from "../netfilter/table.ts";
+import type { Backend, Family } from "../netfilter/table.ts";
 import { equip, equipPlain } from "./choice.ts";
 import { type Detecting, decisionOfTrial, findHint, type Hint, tryBackends } from "./detect.ts";
 import type { Decision, Knowledge } from "./knowledge.ts";
+import type { Means } from "./means.ts";
 import { openPrograms, type Programs } from "./programs.ts";
 
 /** A choice, and whether another one would do as well. */
@@ -23,23 +21,23 @@ export type Wanting = { readonly wanted: readonly Family[]; readonly required: r
  * programs by now.
  * @throws Fault rejected when the node has no programs for any of them.
  */
-export async function chooseBackend(
-  call: Call,
+export async function chooseRecorded(
+  { deps }: Pick<Means, "deps">,
   wanted: readonly Family[],
-  record: AttachmentRecord,
+  backend: Backend,
 ): Promise<Chosen> {
-  const decided = { backend: record.backend, reason: "as recorded" };
-  return { choice: await equip(openPrograms(call.deps), decided, wanted), free: false };
+  const decided = { backend, reason: "as recorded" };
+  return { choice: await equip(openPrograms(deps), decided, wanted), free: false };
 }
 
 /**
  * Chooses where nothing is known of the attachment: there are programs for the families that are required.
  * @throws Fault rejected when there are none, or none that work; try-again when that is not known.
  */
-export async function chooseFor(call: Call, wanting: Wanting): Promise<Chosen> {
+export async function chooseFor(means: Means, wanting: Wanting): Promise<Chosen> {
   const { wanted, required } = wanting;
-  const programs = openPrograms(call.deps);
-  const { backend: mode } = call.settings;
+  const programs = openPrograms(means.deps);
+  const { backend: mode } = means.settings;
   if (mode === "plain") {
     return {
       choice: requireTools(await equipPlain(programs, wanted, required), wanting),
@@ -50,7 +48,7 @@ export async function chooseFor(call: Call, wanting: Wanting): Promise<Chosen> {
     const decided = { backend: mode, reason: "the conf's iptables-mode", required };
     return { choice: requireTools(await equip(programs, decided, wanted), wanting), free: false };
   }
-  return { choice: await equipFreely(programs, await decide(call, wanting), wanting), free: true };
+  return { choice: await equipFreely(programs, await decide(means, wanting), wanting), free: true };
 }
 
 /** A choice of programs; undefined where the node has none of them, or does not say. */
@@ -97,8 +95,8 @@ async function equipFreely(
 }
 
 /** What detection, and trials of backends, work with. */
-export function detectingOf(call: Call): Detecting {
-  const { deps, remainingMs } = call;
+export function detectingOf(means: Means): Detecting {
+  const { deps, remainingMs } = means;
   return {
     client: makeClient(deps),
     programs: openPrograms(deps),
@@ -110,29 +108,32 @@ export function detectingOf(call: Call): Detecting {
 // Once a boot. What was decided without a hint is asked of the hints again until it has been used: on a node that is
 // starting, the first pods may be here before the kubelet has made its chains. What was decided without seeing all of them,
 // until all have been seen.
-async function decide(call: Call, { wanted, required }: Wanting): Promise<Decision> {
-  const known = call.store.knowledge();
+async function decide(means: Means, { wanted, required }: Wanting): Promise<Decision> {
+  const known = means.store.knowledge();
   const { decision } = known;
   if (decision?.provisional === false && decision.incomplete !== true) return decision;
-  const detecting = detectingOf(call);
+  const detecting = detectingOf(means);
   const hint = await findHint(detecting);
   const found =
     hint.decision ??
     (decision === undefined
       ? decisionOfTrial(
           await tryBackends(detecting, {
-            rulesets: call.settings.profile.trialRulesets(wanted),
+            rulesets: means.settings.profile.trialRulesets(wanted),
             required,
           }),
           hint.unseen,
         )
       : lookedAgain(known, decision, hint));
   if (hint.unseen.length > 0) {
-    call.log.warn({ unseen: hint.unseen }, "the kubelet's hint chains could not all be looked for");
+    means.log.warn(
+      { unseen: hint.unseen },
+      "the kubelet's hint chains could not all be looked for",
+    );
   }
   if (JSON.stringify(found) === JSON.stringify(decision)) return found;
-  call.store.keepKnowledge({ ...known, decision: found });
-  call.log[found.doubtful === true ? "warn" : "info"]({ ...found }, "backend detected");
+  means.store.keepKnowledge({ ...known, decision: found });
+  means.log[found.doubtful === true ? "warn" : "info"]({ ...found }, "backend detected");
   return found;
 }
 

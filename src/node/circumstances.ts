@@ -1,7 +1,8 @@
 // All that STATUS' answer hangs on: the conf's wishes, and the files that they lead to, as they are now.
 import { statSync } from "node:fs";
-import type { Call } from "../command/call.ts";
+import type { Settings } from "../conf/settings.ts";
 import { backends } from "../netfilter/table.ts";
+import type { Toolbox } from "../netns/toolbox.ts";
 
 const suffixes = ["", ...backends.map((backend) => `-${backend}`)];
 const programs = [
@@ -13,13 +14,11 @@ const programs = [
 ];
 
 /** A text that is the same as long as nothing changed that ADD needs. Looks at files, and starts nothing. */
-export function circumstancesOf({ settings, deps }: Call): string {
-  const { backend, families, pods } = settings;
-  const files = [
-    deps.toolbox.shell,
-    pods.kubernetes?.kubeconfig || undefined,
-    ...programs.map(deps.toolbox.find),
-  ];
+export function circumstancesOf(
+  { backend, families, pods }: Pick<Settings, "backend" | "families" | "pods">,
+  { shell, find }: Toolbox,
+): string {
+  const files = [shell, pods.kubernetes?.kubeconfig || undefined, ...programs.map(find)];
   return [backend, families.includes("ipv6"), ...files.map(identityOf)].join(" ");
 }
 

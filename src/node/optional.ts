@@ -1,16 +1,16 @@
-// A store whose knowledge is optional: what cannot be kept or read is found out again, and fails no command. Records are
-// not optional.
+// Knowledge that is optional: what cannot be kept or read is found out again, and fails no command.
+import { type Memory, noKnowledge } from "./knowledge.ts";
 
-import type { Store } from "../attachment/store.ts";
-import { noKnowledge } from "./knowledge.ts";
-
-/** The same store; `tell` is given what went wrong with the knowledge. */
-export function withOptionalKnowledge(store: Store, tell: (error: unknown) => void): Store {
+/** The same memory; `tell` is given what went wrong with it. */
+export function withOptionalKnowledge<T extends Memory>(
+  memory: T,
+  tell: (error: unknown) => void,
+): T {
   return {
-    ...store,
+    ...memory,
     knowledge: () => {
       try {
-        return store.knowledge();
+        return memory.knowledge();
       } catch (error) {
         tell(error);
         return noKnowledge;
@@ -18,7 +18,7 @@ export function withOptionalKnowledge(store: Store, tell: (error: unknown) => vo
     },
     keepKnowledge: (known) => {
       try {
-        store.keepKnowledge(known);
+        memory.keepKnowledge(known);
       } catch (error) {
         tell(error);
       }

@@ -1,12 +1,11 @@
 // Which families' rules a chosen backend takes, tried in an empty netns: what STATUS asks, and ADD would find.
-
-import type { Call } from "../command/call.ts";
 import { Fault } from "../fault.ts";
 import { isRefusal } from "../netfilter/converge/refusal.ts";
 import type { BackendChoice } from "../netfilter/iptables/tools.ts";
 import type { Backend, Family } from "../netfilter/table.ts";
 import { type Chosen, detectingOf } from "./backend.ts";
 import { type Trial, tryBackends, tryChoice } from "./detect.ts";
+import type { Means } from "./means.ts";
 
 /** The backend that takes one family at least, and what was said of those that it does not take. */
 export type Tried = {
@@ -19,43 +18,47 @@ export type Tried = {
  * @throws Fault or BatchError when no family can be served.
  */
 export async function tryChosen(
-  call: Call,
+  means: Means,
   { choice, free }: Chosen,
   wanted: readonly Family[],
 ): Promise<Tried> {
-  const needed = { rulesets: call.settings.profile.trialRulesets(wanted), required: [] };
-  const detecting = detectingOf(call);
+  const needed = { rulesets: means.settings.profile.trialRulesets(wanted), required: [] };
+  const detecting = detectingOf(means);
   // Half of the time, so that there is some left for the other family where one does not come to an end.
-  const inTime = { ...detecting, remainingMs: () => call.remainingMs() / 2 };
+  const inTime = { ...detecting, remainingMs: () => means.remainingMs() / 2 };
   try {
     const trial = await tryChoice(wanted.length > 1 ? inTime : detecting, choice, needed);
     return free && trial.refusals.size > 0 ? await tryBackends(detecting, needed) : trial;
   } catch (error) {
     if (free && isRefusal(error)) return await tryBackends(detecting, needed);
     if (isRefusal(error) || wanted.length === 1) throw error;
-    return await tryEach(call, choice, { wanted, error });
+    return await tryEach(means, choice, { wanted, error });
   }
 }
 
 // One that hangs, or is locked, says nothing of the other.
 async function tryEach(
-  call: Call,
+  means: Means,
   choice: BackendChoice,
   { wanted, error }: { readonly wanted: readonly Family[]; readonly error: unknown },
 ): Promise<Tried> {
   const refusals = new Map<Family, string>();
   for (const family of wanted) {
-    const trial = await tryOne(call, choice, family);
+    const trial = await tryOne(means, choice, family);
     if (typeof trial === "string") refusals.set(family, trial);
   }
   if (refusals.size === wanted.length) throw error;
   return { backend: choice.backend, refusals };
 }
 
-async function tryOne(call: Call, choice: BackendChoice, family: Family): Promise<Trial | string> {
-  const detecting = { ...detectingOf(call), remainingMs: () => call.remainingMs() / 2 };
+async function tryOne(
+  means: Means,
+  choice: BackendChoice,
+  family: Family,
+): Promise<Trial | string> {
+  const detecting = { ...detectingOf(means), remainingMs: () => means.remainingMs() / 2 };
   try {
-    const rulesets = call.settings.profile.trialRulesets([family]);
+    const rulesets = means.settings.profile.trialRulesets([family]);
     return await tryChoice(detecting, choice, { rulesets, required: [] });
   } catch (error) {
     if (error instanceof Fault) return `${error.message} (${error.details})`;

@@ -1,6 +1,7 @@
 // Which attachments a netns has, by their records. A netns has one ruleset, that of the latest ADD: CHECK compares with
 // it, and whoever goes leaves it to those that stay.
 import {
+  type AttachmentKey,
   type AttachmentRecord,
   isAbout,
   isLater,
@@ -8,14 +9,14 @@ import {
   type Place,
 } from "../attachment/record.ts";
 import type { Store } from "../attachment/store.ts";
-import { type Call, keyOf } from "../command/call.ts";
-import type { Netns } from "../netns/path.ts";
+import type { NetnsId } from "../netns/identity.ts";
+import type { Entered, Task } from "./task.ts";
 
 /** A netns' attachments of one container. */
 export type Attached = {
-  /** The call's record, whichever netns it is about. */
+  /** The attachment's record, whichever netns it is about. */
   readonly earlier: AttachmentRecord | undefined;
-  /** The call's own, if it has a record about this very netns: after a reboot or a reused id it is about another. */
+  /** Its own, if it has a record about this very netns: after a reboot or a reused id it is about another. */
   readonly own: AttachmentRecord | undefined;
   readonly siblings: readonly AttachmentRecord[];
   /** The one whose rules the netns has: the last whose ADD came to its end. */
@@ -24,14 +25,14 @@ export type Attached = {
   readonly closeWaitBefore: string | undefined;
 };
 
-/** The attachments of the call's container in this netns. @throws Fault io as the store's read does. */
-export function attachedTo(call: Call, netns: Netns): Attached {
-  const place = placeOf(call, netns);
-  const earlier = call.store.read(keyOf(call));
+/** The attachments of the container in this netns. @throws Fault io as the store's read does. */
+export function attachedTo({ store }: Pick<Task, "store">, { key, netns }: Here): Attached {
+  const place = placeOf(store, netns);
+  const earlier = store.read(key);
   const own = earlier !== undefined && isAbout(earlier, place) ? earlier : undefined;
-  const siblings = call.store
-    .ofContainer(call.request.containerId)
-    .filter((record) => isAbout(record, place) && !isOfCall(call, record));
+  const siblings = store
+    .ofContainer(key.containerId)
+    .filter((record) => isAbout(record, place) && !isOf(key, record));
   const all = own === undefined ? siblings : [own, ...siblings];
   const applied = all.filter(({ state }) => state !== "intended");
   return {
@@ -45,13 +46,15 @@ export function attachedTo(call: Call, netns: Netns): Attached {
 }
 
 /** The netns as records are compared with it. */
-export function placeOf({ store }: Call, { device, inode }: Netns): Place {
+export function placeOf(store: Store, { device, inode }: NetnsId): Place {
   return { device, inode, boot: store.moment().boot };
 }
 
-function isOfCall(call: Call, { network, ifName }: AttachmentRecord): boolean {
-  return network === call.network.name && ifName === call.request.ifName;
+function isOf(key: AttachmentKey, { network, ifName }: AttachmentRecord): boolean {
+  return network === key.network && ifName === key.ifName;
 }
+
+type Here = Pick<Entered, "key" | "netns">;
 
 /**
  * Leaves what a record tells of the netns to those that stay: what the setting was before, and its rules, if they are the

@@ -1,153 +1,125 @@
-// Takes everything of ours out of a netns: in both families and both backends, whatever a record says of them, and proven
-// by reading. Serves DEL; ADD asks it whether anything is there when it fails.
-
-import { type Call, sessionOf, subjectOf } from "../command/call.ts";
-import { Fault } from "../fault.ts";
-import type { Session } from "../netfilter/converge/left-out.ts";
-import { readTables, type Shown, shownIn } from "../netfilter/converge/readout.ts";
-import { type Removal, removeOwn, removeSeen } from "../netfilter/converge/remove.ts";
-import { isFreeOf } from "../netfilter/converge/remove-blindly.ts";
-import { makeClient } from "../netfilter/iptables/client.ts";
-import { readFailure } from "../netfilter/iptables/failure.ts";
-import type { Job, Outcome } from "../netfilter/iptables/job.ts";
-import { toolsFor } from "../netfilter/iptables/tools.ts";
-import type { Own } from "../netfilter/own.ts";
-import { type Backend, backends, type Family, families } from "../netfilter/table.ts";
-import { holdsAny } from "../netfilter/transaction.ts";
+// Cleans up after one attachment: its rules and kernel settings are taken back, and it is forgotten. Lenient, since what is
+// gone cannot be cleaned: whatever can be missing or wrong here is told to the log. Serves DEL.
+import {
+  type AttachmentKey,
+  type AttachmentRecord,
+  isAbout,
+  isLater,
+} from "../attachment/record.ts";
+import { ownOf } from "../netfilter/own.ts";
+import type { Family } from "../netfilter/table.ts";
+import { isSameNetns } from "../netns/identity.ts";
 import type { Netns } from "../netns/path.ts";
-import { equip } from "../node/choice.ts";
-import { openPrograms } from "../node/programs.ts";
-import { fewOf } from "../text/telling.ts";
-import { looksInto } from "./look.ts";
+import { attachedTo, handOver, placeOf } from "./attached.ts";
+import { enter, isNoNetns, withNetns } from "./netns.ts";
+import { removeAll } from "./removal.ts";
+import { giveBackSettings } from "./settings.ts";
+import type { Entered, Subject, Task } from "./task.ts";
 
-/** Where rules of ours are, or must be looked for; with the tables, where they were read just now. */
-export type Spot = Pick<Job, "backend" | "family"> & { readonly shown?: Shown };
-
-/** Where an attachment's rules were put: there the tools must be, and must answer; and what is ours there. */
-export type Written = {
-  readonly backend: Backend;
-  readonly families: readonly Family[];
-  readonly own: Own;
+export type Cleaned = {
+  /** The families that rules were taken out of; undefined where none were looked for. */
+  readonly changed?: readonly Family[];
+  /** False: the netns is there and not known to be clean, and the record stays for another try. */
+  readonly isForgotten: boolean;
 };
 
 /**
- * Ends with nothing of ours in the netns.
- * @returns the families that were written to.
- * @throws Fault try-again or rejected, BatchError, when that could not be brought about, or not be seen.
+ * Takes out what a redirect put in. Rules are only touched in the very netns that the record is about, and only where no other
+ * attachment has them.
+ * @throws what the store does where the record cannot be taken away.
  */
-export async function cleanNetns(call: Call, netns: Netns, written: Written): Promise<Family[]> {
-  const spots = await findOwn(call, netns, written);
-  return await removeSpots(call, netns, { own: written.own, spots });
-}
-
-/** What is ours, and where it is. */
-export type Removing = { readonly own: Own; readonly spots: readonly Spot[] };
-
-/** Takes our rules out of these spots. @returns the families that were written to. @throws as removeOwn and equip do. */
-export async function removeSpots(
-  call: Call,
-  netns: Netns,
-  { own, spots }: Removing,
-): Promise<Family[]> {
-  const changed: Family[] = [];
-  for (const backend of backends) {
-    const here = spots.filter((spot) => spot.backend === backend);
-    if (here.length === 0) continue;
-    const decided = { backend, reason: "own chains are there" };
-    const wanted = here.map(({ family }) => family);
-    const choice = await equip(openPrograms(call.deps), decided, wanted);
-    const removal = await remove(sessionOf(call, netns, choice), { own, spots: here });
-    changed.push(...cleaned(call, backend, removal));
+export async function clean(task: Task, subject: Subject): Promise<Cleaned> {
+  const record = readRecord(task, subject.key);
+  if (record === undefined) {
+    task.store.remove(subject.key);
+    return { isForgotten: true };
   }
-  return families.filter((family) => changed.includes(family));
+  const cleaned = await cleanUp(task, subject, record);
+  if (cleaned.isForgotten) forget(task, record);
+  return cleaned;
 }
 
-// What was seen need not be looked at again.
-function remove(session: Session, { own, spots }: Removing): Promise<Removal> {
-  const seen = spots.flatMap(({ family, shown }) =>
-    shown === undefined ? [] : [{ family, shown }],
-  );
-  if (seen.length === spots.length) return removeSeen(session, seen, own);
-  const wanted = spots.map(({ family }) => family);
-  return removeOwn(session, wanted, own);
-}
-
-/**
- * What a removal changed, where nothing of ours is left that acts on traffic. Chains that somebody else holds are only told.
- * @throws Fault try-again where something is left, or may be.
- */
-export function cleaned(call: Call, backend: Backend, removal: Removal): readonly Family[] {
-  const { written, left, husks } = removal;
-  if (husks.length > 0) call.log.warn({ backend, left: fewOf(husks) }, huskWarning);
-  if (left.length === 0) return written;
-  throw new Fault(
-    "try-again",
-    `rules of ours could not be taken out of the nat table (${backend}) of ${subjectOf(call)}`,
-    { details: fewOf(left).join("; ") },
-  );
-}
-
-const huskWarning = "empty chains of ours stay, for rules of someone else's lead into them";
-
-/**
- * The spots that hold own chains, of all that the node has tools for.
- * @throws Fault try-again where a table cannot be seen that may hold some, rejected where tools are missing that wrote here.
- */
-export async function findOwn(call: Call, netns: Netns, written: Written): Promise<Spot[]> {
-  const { backend, families: recorded, own } = written;
-  const decided = { backend, reason: "as recorded" };
-  const choice = await equip(openPrograms(call.deps), decided, recorded);
-  for (const family of recorded) toolsFor(choice, family);
-  const wanted = families.map((family) => ({ family, tables: own }));
-  const looks = await Promise.all(backends.map((one) => looksInto(call, one, wanted)));
-  const outcomes = await makeClient(call.deps)(netns, looks.flat(), call.remainingMs());
-  const spots: Spot[] = [];
-  for (const outcome of outcomes) {
-    const holds = holdsOwn(outcome, written);
-    const isThere = holds ?? !(await isFree(call, netns, { ...outcome.job, own }));
-    if (isThere) spots.push(spotOf(outcome, own));
+// One that is not ours, or no file, tells nothing, and goes.
+function readRecord({ store, log }: Task, key: AttachmentKey): AttachmentRecord | undefined {
+  try {
+    return store.read(key);
+  } catch (error) {
+    log.warn({ err: error }, "the record cannot be used, so no rule is touched");
+    return undefined;
   }
-  return spots;
 }
 
-/** The spot that an outcome shows. */
-export function spotOf(outcome: Outcome, own: Own): Spot {
-  const { backend, family } = outcome.job;
-  const shown = shownIn(readTables(outcome), own);
-  return shown instanceof Error ? { backend, family } : { backend, family, shown };
+// An ADD that ran beside us may have written rules since, and its record.
+function forget({ store, log }: Task, record: AttachmentRecord): void {
+  if (store.removeThis(record)) return;
+  log.warn({}, "another ADD has written a record meanwhile, which is kept");
 }
 
-async function isFree(
-  call: Call,
+async function cleanUp(task: Task, subject: Subject, record: AttachmentRecord): Promise<Cleaned> {
+  // The runtime names none when it is gone.
+  if (subject.netns.path === "") return { isForgotten: true };
+  try {
+    const changed = await enter(task, subject, async (here) => {
+      return (await isOurs(task, here.netns, record)) ? await leave(task, here) : {};
+    });
+    return { ...changed, isForgotten: true };
+  } catch (error) {
+    // A netns that is gone took its rules along, and the node's own is not what we wrote to.
+    if (isNoNetns(error)) return { isForgotten: true };
+    task.log.warn({ err: error }, "rules were not taken out; the record is kept");
+    return { isForgotten: false };
+  }
+}
+
+// The kernel gives numbers out again: a netns that another container was recorded with later is that one's, and ours was
+// gone before its DEL came.
+async function isOurs(task: Task, netns: Netns, record: AttachmentRecord): Promise<boolean> {
+  const place = placeOf(task.store, netns);
+  if (!isAbout(record, place) || !(await isWhereRecorded(task, netns, record))) return false;
+  return !task.store
+    .ofInode(netns.inode)
+    .filter(({ containerId }) => containerId !== record.containerId)
+    .some((other) => isAbout(other, place) && isLater(other, record));
+}
+
+// By whichever name it is called today, the recorded one leads to it as well.
+async function isWhereRecorded(
+  task: Task,
   netns: Netns,
-  { backend, family, own }: Pick<Job, "backend" | "family"> & { readonly own: Own },
+  { netns: { path } }: AttachmentRecord,
 ): Promise<boolean> {
-  const choice = await equip(openPrograms(call.deps), { backend, reason: "it is asked" }, [family]);
-  const session = sessionOf(call, netns, choice);
-  for (const names of own) if (!(await isFreeOf(session, family, names))) return false;
-  return true;
-}
-
-// Undefined where the text does not tell, so that the kernel must.
-function holdsOwn(outcome: Outcome, written: Written): boolean | undefined {
-  const { backend, family } = outcome.job;
-  const shown = shownIn(readTables(outcome), written.own);
-  if (shown instanceof Error) {
-    const isRecorded = backend === written.backend && written.families.includes(family);
-    const { kind } = readFailure(outcome.saveStatus, outcome.stderr);
-    // What the node's kernel or tools cannot do, they cannot have done: nothing of ours is there.
-    if (kind === "unsupported" && !isRecorded) return false;
-    throw unseen(outcome, shown.message);
+  if (path === netns.path) return true;
+  try {
+    return await withNetns(task, { path, allowOwn: true }, (found) => isSameNetns(found, netns));
+  } catch (error) {
+    if (isNoNetns(error)) return false;
+    throw error;
   }
-  if (holdsAny(written.own, shown.tables)) return true;
-  return shown.unverifiable === undefined ? false : undefined;
 }
 
-function unseen({ job }: Outcome, said: string): Fault {
-  const { tools, backend, family } = job;
-  return new Fault(
-    "try-again",
-    `${tools.save} (${backend}, ${family}) could not show the nat table: ${said}`,
-    { details: "whether rules of ours are in it is not known" },
-  );
+// A pod with two attachments has one set of rules for both: the last to go takes it along.
+async function leave(task: Task, here: Entered): Promise<Pick<Cleaned, "changed">> {
+  const { own, siblings } = attachedTo(task, here);
+  if (own === undefined) return {};
+  if (siblings.length > 0) {
+    leaveTo(task, own, siblings);
+    return {};
+  }
+  const { backend, intent, rulesets } = own;
+  const written = { backend, families: intent.families, own: ownOf(rulesets) };
+  const changed = await removeAll(task, here, written);
+  await giveBackSettings(task, here.netns, own);
+  return { changed };
+}
+
+// Kept for that, the record would keep the rules from going with the last attachment.
+function leaveTo(task: Task, own: AttachmentRecord, siblings: readonly AttachmentRecord[]): void {
+  try {
+    handOver(task.store, own, siblings);
+  } catch (error) {
+    task.log.warn(
+      { err: error },
+      "the pod's other attachment may be told drift: the rules were this one's",
+    );
+  }
 }

@@ -1,6 +1,4 @@
 // nft's own view of a netns, where nft is on the node: what it answered, and what it adds to an ADD that was refused. Edge.
-
-import type { Call } from "../command/call.ts";
 import { jobFor } from "../netfilter/converge/job.ts";
 import type { Session } from "../netfilter/converge/left-out.ts";
 import { UnverifiableError } from "../netfilter/converge/refusal.ts";
@@ -14,6 +12,7 @@ import {
 import { few, foreignBases } from "../netfilter/outside.ts";
 import { families } from "../netfilter/table.ts";
 import { printable } from "../text/printable.ts";
+import type { Task } from "./task.ts";
 
 /** Lists the chains, but not their rules: quick, whatever a netns holds. */
 export const listChains = "list chains";
@@ -26,7 +25,7 @@ export const listAll = "list ruleset";
  * table that it does not find is not there.
  */
 export function readNative(
-  call: Call,
+  task: Task,
   outcomes: readonly Outcome[],
 ): NativeView | Error | undefined {
   const answers = outcomes.flatMap(({ native }) => native ?? []);
@@ -40,7 +39,7 @@ export function readNative(
   // No such feature, no such kernel: nobody's doing in this netns.
   if (first.status !== 0) {
     const { status, said } = first;
-    call.log.warn({ status, said }, "nft lists no chains here: those of its own are not seen");
+    task.log.warn({ status, said }, "nft lists no chains here: those of its own are not seen");
     return undefined;
   }
   try {
@@ -57,11 +56,11 @@ export function readNative(
  * wrong meanwhile, the error itself says enough.
  */
 export async function withForeignBases(
-  call: Call,
+  task: Task,
   { client, place, choice, remainingMs }: Session,
   error: unknown,
 ): Promise<unknown> {
-  const program = call.deps.toolbox.find("nft");
+  const program = task.deps.toolbox.find("nft");
   const [family] = choice.tools.keys();
   if (!(error instanceof UnverifiableError) || program === undefined || family === undefined) {
     return error;
@@ -69,7 +68,7 @@ export async function withForeignBases(
   try {
     const native = { program, listings: [listChains] };
     const jobs = [{ ...jobFor(choice, { family, tables: [] }), native }];
-    const view = readNative(call, await client(place, jobs, remainingMs()));
+    const view = readNative(task, await client(place, jobs, remainingMs()));
     if (view === undefined || view instanceof Error) return error;
     const names = families
       .flatMap((each) => foreignBases(each, view))
@@ -78,7 +77,7 @@ export async function withForeignBases(
     const details = `${error.details}; there is ${few(names)}`;
     return new UnverifiableError(error.kind, error.message, { details, cause: error });
   } catch (problem) {
-    call.log.debug({ err: problem }, "nft was not to be asked what stands in the nat table");
+    task.log.debug({ err: problem }, "nft was not to be asked what stands in the nat table");
     return error;
   }
 }

@@ -1,17 +1,11 @@
-// A netns held open for a piece of work, and let go whatever becomes of it: no command opens one in another way.
-
-import type { Call } from "../command/call.ts";
+// A netns held open for a piece of work, and let go whatever becomes of it: nobody opens one in another way.
 import { Fault } from "../fault.ts";
 import type { Netns, Opening } from "../netns/path.ts";
-
-/** The netns that the call names. */
-export function named({ request }: Call): Opening {
-  return { path: request.netns, allowOwn: request.netnsOverride };
-}
+import type { Entered, Subject, Task } from "./task.ts";
 
 /** Works in the netns. @throws what openNetns and the work throw. */
 export async function withNetns<T>(
-  { deps }: Pick<Call, "deps">,
+  { deps }: Pick<Task, "deps">,
   opening: Opening,
   work: (netns: Netns) => T | Promise<T>,
 ): Promise<T> {
@@ -21,6 +15,15 @@ export async function withNetns<T>(
   } finally {
     deps.closeNetns(netns);
   }
+}
+
+/** Works on the attachment, in its netns. @throws as withNetns does. */
+export function enter<T>(
+  task: Pick<Task, "deps">,
+  subject: Subject,
+  work: (here: Entered) => Promise<T>,
+): Promise<T> {
+  return withNetns(task, subject.netns, (netns) => work({ ...subject, netns }));
 }
 
 /** True when a netns could not be opened because there is none, or not one of a pod: not because something kept us. */

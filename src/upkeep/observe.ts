@@ -1,58 +1,84 @@
-// What CHECK sees of a netns: both backends' tables, and nft's own view where nft is on the node. Edge; changes nothing.
-// One child; a second one looks closer where something of nft's own may take the traffic, or keeps save from showing all.
-
-import type { Call } from "../command/call.ts";
+// Looks for what differs in a netns: the tables of all backends, nft's own view where nft is on the node, and the kernel
+// settings. Edge; changes nothing. Serves CHECK, and whoever watches.
+// One child for the rules; a second one looks closer where something of nft's own may take the traffic, or keeps save from
+// showing all.
 import { Fault } from "../fault.ts";
+import type { Setting } from "../mesh/profile.ts";
 import { othersThan, traitsOf } from "../netfilter/backend.ts";
-import type { Drift, StandFor } from "../netfilter/compare.ts";
+import type { StandFor } from "../netfilter/compare.ts";
 import { jobFor } from "../netfilter/converge/job.ts";
 import { readTables } from "../netfilter/converge/readout.ts";
-import { makeClient } from "../netfilter/iptables/client.ts";
+import { BatchError, makeClient } from "../netfilter/iptables/client.ts";
 import type { Job, Outcome } from "../netfilter/iptables/job.ts";
-import type { Presence } from "../netfilter/iptables/presence.ts";
 import { type BackendChoice, toolsFor } from "../netfilter/iptables/tools.ts";
 import { nativeName } from "../netfilter/outside.ts";
 import { asksForRules, compareSight, type Save, type Sight } from "../netfilter/sight.ts";
 import type { Family, Ruleset, Table } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
-import { looksInto } from "./look.ts";
+import type { Drift } from "./drift.ts";
+import { spokenDrifts } from "./families.ts";
+import { looksIntoAll } from "./look.ts";
 import { listAll, listChains, readNative } from "./native.ts";
+import { settingDrifts } from "./settings.ts";
+import type { Task } from "./task.ts";
 
 /** What a netns should hold, and through which backend it was written. */
-export type Wanted = {
+export type Expected = {
   readonly rulesets: readonly Ruleset[];
   /** Whose rules are as good as those of the rulesets. */
   readonly standFor: StandFor;
   readonly choice: BackendChoice;
+  readonly settings: readonly Setting[];
   /** Families that are not redirected, and must be once the netns speaks them. */
   readonly open: readonly Family[];
-  /** Those that ADD would leave out where their tools do not show the table. */
+  /** Those that may be left out where their tools do not show the table. */
   readonly optional: readonly Family[];
 };
 
-/** All drifts of a netns, and what it has of the open families. */
-export type Seen = { readonly drifts: Drift[]; readonly presence: Presence | undefined };
+/** What came of a look. */
+export type Observed =
+  /** All is as it should be. */
+  | { readonly kind: "as-intended" }
+  /** Something differs; among the drifts may be some of the next kind. */
+  | { readonly kind: "drift"; readonly drifts: readonly Drift[] }
+  /** Nothing that differs was seen, and not all could be: each drift is an `unverifiable` one. */
+  | { readonly kind: "cannot-tell"; readonly drifts: readonly Drift[] }
+  /** A tool gave no answer, which says nothing of the netns. */
+  | { readonly kind: "failed"; readonly error: Fault | BatchError };
 
-/**
- * Looks for all drifts of a netns; there are none when it is redirected as it should be.
- * @throws Fault try-again when a table could not be read, which is no drift.
- */
-export async function observe(call: Call, netns: Netns, wanted: Wanted): Promise<Seen> {
+/** Looks whether a netns is as it should be. Rejects for a fault of our own only. */
+export async function observe(task: Task, netns: Netns, expected: Expected): Promise<Observed> {
+  try {
+    const drifts = [
+      ...(await ruleDrifts(task, netns, expected)),
+      ...(await settingDrifts(task, netns, expected.settings)),
+    ];
+    if (drifts.length === 0) return { kind: "as-intended" };
+    const isSeen = drifts.some(({ kind }) => kind !== "unverifiable");
+    return { kind: isSeen ? "drift" : "cannot-tell", drifts };
+  } catch (error) {
+    if (error instanceof Fault || error instanceof BatchError) return { kind: "failed", error };
+    throw error;
+  }
+}
+
+// @throws Fault try-again when a table could not be read, which is no drift.
+async function ruleDrifts(task: Task, netns: Netns, wanted: Expected): Promise<Drift[]> {
   const { choice, open, standFor } = wanted;
-  const client = makeClient(call.deps, open);
-  const first = await client(netns, await jobsFor(call, wanted), call.remainingMs());
+  const client = makeClient(task.deps, open);
+  const first = await client(netns, await jobsFor(task, wanted), task.remainingMs());
   const saves = first.map(readSave);
   const expected = { rulesets: wanted.rulesets, backend: choice.backend, standFor };
-  const seen: Looked = { saves, native: readNative(call, first) };
-  const jobs = closerJobs(call, seen, asksForRules(expected, seen));
-  const second = jobs.length === 0 ? [] : await client(netns, jobs, call.remainingMs());
-  const sight = closer(seen, second, readNative(call, second));
+  const seen: Looked = { saves, native: readNative(task, first) };
+  const jobs = closerJobs(task, seen, asksForRules(expected, seen));
+  const second = jobs.length === 0 ? [] : await client(netns, jobs, task.remainingMs());
+  const sight = closer(seen, second, readNative(task, second));
   const rulesets = shownOf(wanted, sight);
   requireShown(rulesets, choice, sight);
-  return {
-    drifts: compareSight({ ...expected, rulesets }, sight),
-    presence: first[0]?.presence,
-  };
+  return [
+    ...compareSight({ ...expected, rulesets }, sight),
+    ...spokenDrifts(open, first[0]?.presence),
+  ];
 }
 
 /** A save, and the job that it came from. */
@@ -61,7 +87,7 @@ type LookedAt = Save & { readonly job: Job; readonly isMixed: boolean };
 type Looked = Omit<Sight, "saves"> & { readonly saves: readonly LookedAt[] };
 
 // What is optional counts where it is shown.
-function shownOf({ rulesets, optional, choice }: Wanted, sight: Sight): Ruleset[] {
+function shownOf({ rulesets, optional, choice }: Expected, sight: Sight): Ruleset[] {
   return rulesets.filter(({ family }) => {
     const nat = natOf(sight, family, choice);
     const isShown = !(nat instanceof Error) && nat?.unverifiable === undefined;
@@ -77,24 +103,22 @@ function natOf(
   return saves.find((save) => save.family === family && save.backend === backend)?.tables.nat;
 }
 
-async function jobsFor(call: Call, { rulesets, choice }: Wanted): Promise<Job[]> {
+async function jobsFor(task: Task, { rulesets, choice }: Expected): Promise<Job[]> {
   const own = rulesets.map((ruleset) => jobFor(choice, ruleset));
-  const others = await Promise.all(
-    othersThan(choice.backend).map((other) => looksInto(call, other, rulesets)),
-  );
-  const jobs = [...own, ...others.flat()].map((job): Job => ({ ...job, table: "all" }));
+  const others = await looksIntoAll(task, othersThan(choice.backend), rulesets);
+  const jobs = [...own, ...others].map((job): Job => ({ ...job, table: "all" }));
   // Our tables as nft sees them tell whether they act at all; not `list tables`, for which 1.0.6 reads all rules of all.
   const listed = traitsOf(choice.backend).isShownByNft ? rulesets : [];
   const listings = listed.flatMap(({ family, tables }) =>
     tables.map(({ name }) => `list table ${nativeName(family, name)}`),
   );
-  return asking(call, jobs, [listChains, ...listings]);
+  return asking(task, jobs, [listChains, ...listings]);
 }
 
-function asking(call: Call, jobs: readonly Job[], listings: readonly string[]): Job[] {
-  const program = call.deps.toolbox.find("nft");
+function asking(task: Task, jobs: readonly Job[], listings: readonly string[]): Job[] {
+  const program = task.deps.toolbox.find("nft");
   if (program === undefined) {
-    call.log.debug({}, "nft is not on the node: chains of nft's own are not seen");
+    task.log.debug({}, "nft is not on the node: chains of nft's own are not seen");
     return [...jobs];
   }
   return jobs.map((job, i) => (i === 0 ? { ...job, native: { program, listings } } : job));
@@ -102,11 +126,11 @@ function asking(call: Call, jobs: readonly Job[], listings: readonly string[]): 
 
 // A rule in some table can end the save of all, or make it a text that nobody can trust; the nat table may be shown by itself.
 // And rules of nft's own are only asked for where they matter: a listing of thousands takes seconds.
-function closerJobs(call: Call, { saves }: Looked, needsRules: boolean): Job[] {
+function closerJobs(task: Task, { saves }: Looked, needsRules: boolean): Job[] {
   const doubtful = saves.filter(({ backend, isMixed }) => traitsOf(backend).savesOne && isMixed);
   const looked = needsRules && doubtful.length === 0 ? saves.slice(0, 1) : doubtful;
   const jobs = looked.map(({ job }) => natAlone(job));
-  return needsRules ? asking(call, jobs, [listAll]) : jobs;
+  return needsRules ? asking(task, jobs, [listAll]) : jobs;
 }
 
 function natAlone({ family, backend, tools, restore }: Job): Job {

@@ -1,273 +1,106 @@
-// Puts a pod's rules in place, in one backend and not in the other. Serves ADD and repair.
-
-import { type Call, sessionOf } from "../command/call.ts";
-import { Fault } from "../fault.ts";
-import { othersThan } from "../netfilter/backend.ts";
-import { type Converged, converge } from "../netfilter/converge/converge.ts";
-import type { Scope } from "../netfilter/converge/job.ts";
-import type { Left, Session } from "../netfilter/converge/left-out.ts";
-import { readTables, type Shown, shownIn } from "../netfilter/converge/readout.ts";
-import { isRefusal } from "../netfilter/converge/refusal.ts";
-import { makeClient } from "../netfilter/iptables/client.ts";
-import { foreignNetnsAdvice, readFailure } from "../netfilter/iptables/failure.ts";
-import type { Job, Outcome } from "../netfilter/iptables/job.ts";
-import type { Presence } from "../netfilter/iptables/presence.ts";
+// Redirects one attachment: first it is written down what is intended, then come the rules, then the kernel settings, and in
+// the end what was done is written down. What fails is undone. Serves ADD, and repair.
+import type { AttachmentRecord } from "../attachment/record.ts";
+import { familiesOf, type Intent, narrowed } from "../mesh/profile.ts";
+import { jobFor } from "../netfilter/converge/job.ts";
 import type { BackendChoice } from "../netfilter/iptables/tools.ts";
-import { type Own, ownOf } from "../netfilter/own.ts";
-import { foreignRedirects } from "../netfilter/shadow.ts";
-import {
-  type Backend,
-  backends,
-  type Family,
-  families,
-  type Ruleset,
-  type RuleText,
-} from "../netfilter/table.ts";
-import { holdsAny } from "../netfilter/transaction.ts";
-import type { Netns } from "../netns/path.ts";
-import type { Chosen, Wanting } from "../node/backend.ts";
-import { type Decided, equip } from "../node/choice.ts";
-import { isProven, withProof } from "../node/knowledge.ts";
-import { openPrograms } from "../node/programs.ts";
-import { printable } from "../text/printable.ts";
-import { fewOf } from "../text/telling.ts";
-import { removeSpots, type Spot, spotOf } from "./clean.ts";
-import { hiddenWarning, looksInto } from "./look.ts";
-import { withForeignBases } from "./native.ts";
+import type { Backend, Family } from "../netfilter/table.ts";
+import { freshTransaction } from "../netfilter/transaction.ts";
+import { type Chosen, chooseFor, chooseRecorded } from "../node/backend.ts";
+import { type Applied, applyRules } from "./apply.ts";
+import { type Attached, attachedTo } from "./attached.ts";
+import { type Plan, tellFamilies, withoutLeft } from "./families.ts";
+import { setSettings } from "./settings.ts";
+import type { Entered, Task } from "./task.ts";
+import { type Failed, undo } from "./undo.ts";
+import { appliedRecord, intendedRecord, recording, requireName } from "./writing.ts";
 
-/** What was done. */
-export type Redirected = {
-  /** The backend that has the rules now. */
-  readonly choice: BackendChoice;
-  /** The families that were written to. */
-  readonly changed: readonly Family[];
-  /** Those that held nothing of ours before, in any backend. */
-  readonly created: readonly Family[];
-  /** Those that were left out: the netns does not speak them, and nothing of this call is there for them. */
-  readonly left: readonly Left[];
-  /** What the netns has of the families that need not be redirected. */
-  readonly presence: Presence | undefined;
+export type Redirecting = Plan & {
+  /** The backend that the attachment's rules are in, and why; not given: it is chosen. */
+  readonly recorded?: Pick<BackendChoice, "backend" | "reason">;
+  /** Told when the rules are in place: kernel settings and record may fail yet. */
+  readonly onRules?: (redirected: Redirected) => void;
 };
 
-export type Redirecting = {
-  readonly netns: Netns;
-  readonly rulesets: readonly Ruleset[];
-  /** The families that must end redirected, whatever the netns has; those that it speaks must besides. */
-  readonly required: readonly Family[];
-  /** Records tell of rules of ours in this netns: then there may be some of families that are not wanted any more. */
-  readonly isKnown: boolean;
-  /** Told when something failed: whether the netns is known to be as it was before. */
-  readonly tookBack?: (isAsBefore: boolean) => void;
+/** What the netns has now. */
+export type Redirected = {
+  readonly families: readonly Family[];
+  readonly backend: Backend;
+  /** The families that were written to. */
+  readonly changed: readonly Family[];
 };
 
 /**
- * Ends with the rulesets in place and proven, and nothing of ours in another family or backend.
- * @throws Fault try-again or rejected (see converge); no family is left half-way then.
+ * Ends with rules, settings and record as planned, whatever was there before.
+ * @throws Fault or BatchError, with nothing left half-way that a clean() does not find.
  */
-export async function redirect(call: Call, work: Redirecting, chosen: Chosen): Promise<Redirected> {
-  const wanted = work.rulesets.map(({ family }) => family);
-  try {
-    return await redirectThrough(call, work, chosen);
-  } catch (error) {
-    const other = await fallback(call, chosen, { error, wanted, required: work.required });
-    if (other === undefined) {
-      throw await withForeignBases(call, sessionOf(call, work.netns, chosen.choice), error);
-    }
-    call.log.warn({ err: error, backend: other.backend }, "the other backend is taken instead");
-    return await instead(error, redirectThrough(call, work, { choice: other, free: false }));
+export async function redirect(task: Task, here: Entered, plan: Redirecting): Promise<Redirected> {
+  requireName(here.key);
+  // Before the rules: a redirect that could not be recorded would leave rules that nobody takes out.
+  const before = recording(here, () => {
+    task.store.prepare();
+    return attachedTo(task, here);
+  });
+  const chosen = await choose(task, plan);
+  // What there are no programs for is not written.
+  const intent = narrowed(plan.intent, (family) => chosen.choice.tools.has(family));
+  // And before the record: what can never be loaded is the conf's fault.
+  for (const ruleset of intent.rulesets) {
+    jobFor(chosen.choice, ruleset, freshTransaction(ruleset));
   }
+  return await carryOut(task, here, { ...plan, intent, before, chosen });
 }
 
-// Two refusals are one error, with both reasons.
-async function instead(first: unknown, second: Promise<Redirected>): Promise<Redirected> {
-  try {
-    return await second;
-  } catch (error) {
-    if (!(first instanceof Fault && error instanceof Fault)) throw error;
-    const details = `${first.details}; then ${error.message}: ${error.details}`;
-    throw new Fault(error.kind, first.message, { details, cause: error });
-  }
+async function choose(task: Task, { intent, required, recorded }: Redirecting): Promise<Chosen> {
+  const wanted = familiesOf(intent);
+  if (recorded === undefined) return await chooseFor(task, { wanted, required });
+  const { choice, free } = await chooseRecorded(task, wanted, recorded.backend);
+  return { choice: { ...choice, reason: recorded.reason }, free };
 }
 
-// Only a refusal (a module that is missing), and only where nobody named the backend.
-async function fallback(
-  call: Call,
-  { choice, free }: Chosen,
-  failed: Wanting & { readonly error: unknown },
-): Promise<BackendChoice | undefined> {
-  const { error, wanted, required } = failed;
-  // A table that cannot be shown may hold rules of ours: in the other backend there would be a second set beside them.
-  if (!free || !isRefusal(error) || isOfForeignNetns(error)) return undefined;
-  const isServed = ({ tools }: BackendChoice) => {
-    return wanted.every((family) => tools.has(family) || !required.includes(family));
+type Work = Redirecting & { readonly before: Attached; readonly chosen: Chosen };
+
+/** How far it came. */
+type Reached = { -readonly [key in "record" | "done" | "isSet"]: Failed[key] };
+
+async function carryOut(task: Task, here: Entered, work: Work): Promise<Redirected> {
+  const { intent, before, chosen } = work;
+  const record = intendedRecord(task, here, { intent, choice: chosen.choice, before });
+  const reached: Reached = { record, done: undefined, isSet: false };
+  const keep = (record: AttachmentRecord) => {
+    recording(here, () => task.store.write(record));
+    reached.record = record;
   };
-  for (const backend of othersThan(choice.backend)) {
-    const decided = { backend, reason: `${choice.backend} refused` };
-    const other = await equipped(call, decided, wanted);
-    if (other !== undefined && isServed(other)) return other;
-  }
-  return undefined;
-}
-
-// It may have no programs here; the refusal itself says more.
-async function equipped(
-  call: Call,
-  decided: Decided,
-  wanted: readonly Family[],
-): Promise<BackendChoice | undefined> {
+  const took: boolean[] = [];
+  const tookBack = (isAsBefore: boolean) => void took.push(isAsBefore);
+  keep(record);
   try {
-    return await equip(openPrograms(call.deps), decided, wanted);
+    const done = await applyIntent(task, here, { ...work, tookBack });
+    reached.done = done;
+    const applied = withoutLeft(intent, done.left);
+    const redirected = redirectedBy(applied, done);
+    work.onRules?.(redirected);
+    tellFamilies(task, done);
+    const set = await setSettings(task, here, { record: reached.record, keep });
+    reached.isSet = reached.record.closeWaitBefore !== undefined;
+    keep(appliedRecord(set, { ...done, intent: applied }));
+    return redirected;
   } catch (error) {
-    if (error instanceof Fault) return undefined;
+    const isAsBefore = reached.done === undefined && took.length > 0 && took.every(Boolean);
+    await undo(task, { ...reached, here, before, error, isAsBefore });
     throw error;
   }
 }
 
-// Of a netns that another user namespace owns, legacy would refuse as well, and leave a table that nothing takes away.
-function isOfForeignNetns(error: unknown): boolean {
-  return error instanceof Fault && error.details.includes(foreignNetnsAdvice);
+type Applying = Work & { readonly tookBack: (isAsBefore: boolean) => void };
+
+function applyIntent(task: Task, here: Entered, work: Applying): Promise<Applied> {
+  const { intent, required, before, chosen, tookBack } = work;
+  const isKnown = before.latest !== undefined;
+  const { rulesets } = intent;
+  return applyRules(task, { here, rulesets, required, isKnown, tookBack }, chosen);
 }
 
-async function redirectThrough(call: Call, work: Redirecting, chosen: Chosen): Promise<Redirected> {
-  const { netns, rulesets } = work;
-  const own = ownOf(rulesets);
-  const unwanted = families.filter((one) => !rulesets.some(({ family }) => family === one));
-  const scopes = unwanted.map((family): Scope => ({ family, tables: own }));
-  const others = await looksAtAll(call, othersThan(chosen.choice.backend), rulesets);
-  // A netns that is not fresh may have rules of ours in more families. Where no record tells, a second try does.
-  const looks = work.isKnown
-    ? {
-        first: [...others, ...(await looksAtAll(call, backends, scopes))],
-        again: () => Promise.resolve([]),
-      }
-    : { first: others, again: () => looksAtAll(call, backends, scopes) };
-  const done = await converge(sessionFor(call, work, chosen.choice), rulesets, looks);
-  tellNss(call, done.unmasked === true);
-  const placed = placedOf(work, done).map(({ family }) => family);
-  remember(call, chosen.choice.backend, placed);
-  const strays = done.looked
-    .filter((outcome) => holdsOwn(call, outcome, rulesets))
-    .map((outcome) => spotOf(outcome, own));
-  const stale = strays.filter(({ family }) => unwanted.includes(family));
-  const doubled = strays.filter(({ family }) => !unwanted.includes(family));
-  try {
-    const kept = await settle(call, work, { chosen, done, doubled });
-    const gone = await removeSpots(call, netns, { own, spots: stale });
-    return { ...kept, changed: [...new Set([...kept.changed, ...gone])] };
-  } catch (error) {
-    work.tookBack?.(false);
-    throw error;
-  }
-}
-
-type Settling = {
-  readonly chosen: Chosen;
-  readonly done: Converged;
-  /** Where the other backend has rules of ours as well, of families that are wanted. */
-  readonly doubled: readonly Spot[];
-};
-
-// What prevResult names need not be looked for; whatever else the netns speaks is found in the same child.
-function sessionFor(call: Call, work: Redirecting, choice: BackendChoice): Session {
-  const { netns, required, tookBack } = work;
-  const looked = families.filter((family) => !required.includes(family));
-  return {
-    ...sessionOf(call, netns, choice),
-    client: makeClient(call.deps, looked),
-    required,
-    ...(tookBack === undefined ? {} : { tookBack }),
-  };
-}
-
-function placedOf({ rulesets }: Redirecting, { left }: Converged): Ruleset[] {
-  return rulesets.filter(({ family }) => !left.some((one) => one.family === family));
-}
-
-// One backend of several: all are live until the others go.
-async function settle(
-  call: Call,
-  work: Redirecting,
-  { chosen, done, doubled }: Settling,
-): Promise<Redirected> {
-  const { netns } = work;
-  const { choice, free } = chosen;
-  const { written, created, left, presence } = done;
-  const [elsewhere] = doubled;
-  if (elsewhere === undefined) return { choice, changed: written, created, left, presence };
-  const placed = placedOf(work, done);
-  // Nothing of ours was here before, and nobody named this backend: the pod's rules stay where they were.
-  const stays = free && created.length === placed.length;
-  const kept = stays ? await staying(call, netns, { elsewhere, placed }) : choice;
-  const here = placed.map(({ family }) => ({ backend: choice.backend, family }));
-  const all = [...here, ...doubled.map(({ backend, family }) => ({ backend, family }))];
-  const spots = all.filter(({ backend }) => backend !== kept.backend);
-  const cleared = await removeSpots(call, netns, { own: ownOf(placed), spots });
-  const gone = [...new Set(spots.map(({ backend }) => backend))].join(", ");
-  call.log.info({ kept: kept.backend, cleaned: gone }, "own chains were in both backends");
-  const changed = [...new Set([...written, ...cleared])];
-  return { choice: kept, changed, created: [], left, presence };
-}
-
-type Staying = { readonly elsewhere: Spot; readonly placed: readonly Ruleset[] };
-
-// What stays is complete before the rest goes: no instant without redirect.
-async function staying(
-  call: Call,
-  netns: Netns,
-  { elsewhere, placed }: Staying,
-): Promise<BackendChoice> {
-  const decided = { backend: elsewhere.backend, reason: "own chains were there" };
-  const wanted = placed.map(({ family }) => family);
-  const kept = await equip(openPrograms(call.deps), decided, wanted);
-  await converge(sessionOf(call, netns, kept), placed);
-  return kept;
-}
-
-async function looksAtAll(
-  call: Call,
-  through: readonly Backend[],
-  wanted: readonly Scope[],
-): Promise<Job[]> {
-  return (await Promise.all(through.map((backend) => looksInto(call, backend, wanted)))).flat();
-}
-
-function tellNss({ deps, log }: Call, unmasked: boolean): void {
-  const nss = deps.nssMask();
-  if (unmasked) log.warn({ nss }, "could not be hidden from the tools, which may ask the network");
-  else if (nss.length > 0) log.info({ nss }, "hidden from the tools, which would ask the network");
-}
-
-// What others have there is only reported.
-function holdsOwn(call: Call, outcome: Outcome, rulesets: readonly Ruleset[]): boolean {
-  const { backend, family } = outcome.job;
-  const own = ownOf(rulesets);
-  const shown = shownIn(readTables(outcome), own);
-  if (shown instanceof Error) {
-    // The other backend need not work on this node: then nothing of ours can be in it.
-    const { kind, said } = readFailure(outcome.saveStatus, outcome.stderr);
-    if (kind !== "unsupported") call.log.warn({ backend, family, said }, hiddenWarning);
-    return false;
-  }
-  const said = shown.unverifiable;
-  if (said !== undefined) call.log.warn({ backend, family, said }, hiddenWarning);
-  const rules = fewOf(strangersIn(shown, own, rulesets).map((rule) => printable(rule)));
-  if (rules.length > 0) call.log.warn({ backend, family, rules }, strangerWarning);
-  return holdsAny(own, shown.tables);
-}
-
-function strangersIn({ tables }: Shown, own: Own, rulesets: readonly Ruleset[]): RuleText[] {
-  const [first] = rulesets;
-  const chains = own.flatMap((names) => names.chains);
-  return first === undefined ? [] : foreignRedirects(tables.nat, chains, first.traffic);
-}
-
-const strangerWarning =
-  "rules of someone else's redirect traffic in the other backend; which of the two wins is not ours to decide";
-
-// Best effort: what is not remembered is found out again.
-function remember(call: Call, backend: Backend, placed: readonly Family[]): void {
-  const known = call.store.knowledge();
-  const isKnown = isProven(known, backend, placed);
-  if (isKnown && known.decision?.provisional !== true) return;
-  call.store.keepKnowledge(withProof(known, backend, placed));
+function redirectedBy(applied: Intent, { choice, changed }: Applied): Redirected {
+  return { families: familiesOf(applied), backend: choice.backend, changed };
 }

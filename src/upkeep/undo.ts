@@ -1,20 +1,19 @@
-// After an ADD that failed: the netns and the record as they were before it, or, where that cannot be brought about or not
+// After a redirect that failed: the netns and the record as they were before it, or, where that cannot be brought about or not
 // be seen, the record that says what was intended, by which DEL finds whatever is there.
 import { type AttachmentRecord, intentOf } from "../attachment/record.ts";
-import { type Call, keyOf } from "../command/call.ts";
 import { Fault } from "../fault.ts";
 import { BatchError } from "../netfilter/iptables/client.ts";
 import { type Own, ownOf } from "../netfilter/own.ts";
-import type { Netns } from "../netns/path.ts";
-import { chooseBackend } from "../node/backend.ts";
+import { chooseRecorded } from "../node/backend.ts";
+import { type Applied, applyRules } from "./apply.ts";
 import type { Attached } from "./attached.ts";
-import { findOwn, removeSpots } from "./clean.ts";
-import { type Redirected, redirect } from "./redirect.ts";
+import { findOwn, removeSpots } from "./removal.ts";
 import { giveBackSettings } from "./settings.ts";
+import type { Entered, Task } from "./task.ts";
 
-/** An ADD that failed. */
+/** A redirect that failed. */
 export type Failed = {
-  readonly netns: Netns;
+  readonly here: Entered;
   readonly error: unknown;
   /** The record as it was last written. */
   readonly record: AttachmentRecord;
@@ -27,62 +26,63 @@ export type Failed = {
   readonly isSet: boolean;
 };
 
-type Made = Pick<Redirected, "choice" | "created">;
+type Made = Pick<Applied, "choice" | "created">;
 
 /** Less is not enough to look in. */
 const leastMs = 100;
 
 /** Takes back what can be. Never throws: what goes wrong is told to the log. */
-export async function undo(call: Call, failed: Failed): Promise<void> {
+export async function undo(task: Task, failed: Failed): Promise<void> {
   try {
     const isNothing = failed.isAsBefore || wasNeverThere(failed.error);
-    const isUndone = isNothing || (await takeBack(call, failed));
-    if (!isUndone) call.log.warn({}, "what ADD did may not be undone; the record is kept for DEL");
-    else if (failed.before.earlier === undefined) call.store.remove(keyOf(call));
-    else call.store.write(failed.before.earlier);
+    const isUndone = isNothing || (await takeBack(task, failed));
+    if (!isUndone) task.log.warn({}, "what ADD did may not be undone; the record is kept for DEL");
+    else if (failed.before.earlier === undefined) task.store.remove(failed.here.key);
+    else task.store.write(failed.before.earlier);
   } catch (error) {
-    call.log.warn({ err: error }, "what ADD did could not be undone; the record is kept for DEL");
+    task.log.warn({ err: error }, "what ADD did could not be undone; the record is kept for DEL");
   }
 }
 
 // To the rules of those that were here before, or to none. True when it is seen to be so.
-async function takeBack(call: Call, failed: Failed): Promise<boolean> {
-  const { netns, record, before, error } = failed;
+async function takeBack(task: Task, failed: Failed): Promise<boolean> {
+  const { here, record, before, error } = failed;
+  const { netns } = here;
   const { latest } = before;
   // A child that was ended may have set it or not.
   const isSet = failed.isSet || (error instanceof Fault && error.kind === "try-again");
-  if (call.remainingMs() < leastMs) return false;
-  if (latest !== undefined) await bringBack(call, netns, latest);
+  if (task.remainingMs() < leastMs) return false;
+  if (latest !== undefined) await bringBack(task, here, latest);
   else if (failed.done !== undefined) {
-    await removeMade(call, netns, { ...failed.done, own: ownOf(record.rulesets) });
+    await removeMade(task, here, { ...failed.done, own: ownOf(record.rulesets) });
   }
   if (isSet) {
     const [setting] = latest === undefined ? [] : (intentOf(latest)?.settings ?? []);
     const closeWaitBefore = setting?.value ?? record.closeWaitBefore;
-    await giveBackSettings(call, netns, { ...record, closeWaitBefore });
+    await giveBackSettings(task, netns, { ...record, closeWaitBefore });
   }
   if (latest !== undefined) return true;
   const { backend, intent } = record;
   const written = { backend, families: intent.families, own: ownOf(record.rulesets) };
-  return (await findOwn(call, netns, written)).length === 0;
+  return (await findOwn(task, netns, written)).length === 0;
 }
 
-async function bringBack(call: Call, netns: Netns, latest: AttachmentRecord): Promise<void> {
+async function bringBack(task: Task, here: Entered, latest: AttachmentRecord): Promise<void> {
   const { rulesets, intent } = latest;
-  const chosen = await chooseBackend(call, intent.families, latest);
+  const chosen = await chooseRecorded(task, intent.families, latest.backend);
   const required = intent.families;
-  await redirect(call, { netns, rulesets, required, isKnown: true }, chosen);
+  await applyRules(task, { here, rulesets, required, isKnown: true }, chosen);
 }
 
 // What was there without a record stays: it may be all that redirects.
 async function removeMade(
-  call: Call,
-  netns: Netns,
+  task: Task,
+  here: Entered,
   { choice, created, own }: Made & { readonly own: Own },
 ): Promise<void> {
   const { backend } = choice;
   const spots = created.map((family) => ({ backend, family }));
-  await removeSpots(call, netns, { own, spots });
+  await removeSpots(task, here, { own, spots });
 }
 
 // The child that would have written did not come as far as the netns.

@@ -1,8 +1,7 @@
 // Is this attachment's pod to be redirected, and what does it say about how? From the runtime where it tells, else from the
 // API; and the API only for pods that may be meshed.
-import { isNamed, parseArgs, podUid } from "../../cni/args.ts";
-import { isJsonObject, member } from "../../cni/conf.ts";
-import { type Call, subjectOf } from "../../command/call.ts";
+import { isNamed } from "../../cni/args.ts";
+import { annotationsCapability } from "../../cni/capability.ts";
 import { Fault } from "../../fault.ts";
 import type { ApiPod } from "../../kube/objects.ts";
 import type { KubeReader } from "../../kube/reader.ts";
@@ -10,6 +9,8 @@ import { UnansweredError } from "../../kube/unanswered.ts";
 import type { Annotations, KnownPod } from "../../mesh/pod.ts";
 import type { Said } from "../../mesh/profile.ts";
 import { type PortRange, portWords } from "../../redirect/port.ts";
+import { nameOf } from "../task.ts";
+import type { Asking } from "./asking.ts";
 
 /** What a pod says about its redirect. */
 export type PodWords = Pick<Said, "facts" | "apiServerPorts">;
@@ -21,25 +22,23 @@ export type Verdict =
   | { readonly kind: "pod"; readonly words: () => Promise<PodWords> }
   | { readonly kind: "skip"; readonly reason: string };
 
-/** The capability by which containerd and CRI-O hand over a pod's annotations. */
-const annotationsCapability = "io.kubernetes.cri.pod-annotations";
-
 /**
  * Judges the attachment's pod. No value of the conf is judged here, but for those that say how pods are known.
- * @throws Fault try-again or pod-unreadable when a pod that may be meshed cannot be read; invalid-conf when the conf names no way to read it.
+ * @throws Fault try-again or pod-unreadable when a pod that may be meshed cannot be read; invalid-conf when the conf names no
+ * way to read it.
  */
-export async function judgePod(call: Call): Promise<Verdict> {
-  const source = sourceOf(call);
+export async function judgePod(asking: Asking): Promise<Verdict> {
+  const source = sourceOf(asking);
   if (source.kind === "conf") return { kind: "standalone" };
-  const reason = skipByName(call);
+  const reason = skipByName(asking);
   if (reason !== undefined) return { kind: "skip", reason };
-  if (source.kind === "annotations") return judgeByAnnotations(call, source.annotations);
-  if (isNamed(call.pod)) return await judgeByApi(call, source.kubeconfig);
+  if (source.kind === "annotations") return judgeByAnnotations(asking, source.annotations);
+  if (isNamed(asking.subject.pod)) return await judgeByApi(asking, source.kubeconfig);
   // Without a name nobody can be asked; annotations, where they are sent, tell all the same.
-  const annotations = runtimeAnnotations(call.network.document);
+  const { annotations } = asking;
   return annotations === undefined
     ? { kind: "skip", reason: "the runtime names no pod" }
-    : judgeByAnnotations(call, annotations);
+    : judgeByAnnotations(asking, annotations);
 }
 
 type Source =
@@ -47,12 +46,11 @@ type Source =
   | { readonly kind: "annotations"; readonly annotations: Annotations }
   | { readonly kind: "api"; readonly kubeconfig: string };
 
-function sourceOf({ settings, network }: Call): Source {
+function sourceOf({ settings, annotations }: Asking): Source {
   const { kubernetes, source: named } = settings.pods;
   if (named === undefined && kubernetes === undefined) return { kind: "conf" };
   const wanted = named ?? "auto";
   const kubeconfig = kubernetes?.kubeconfig ?? "";
-  const annotations = runtimeAnnotations(network.document);
   if (wanted !== "api" && annotations !== undefined) return { kind: "annotations", annotations };
   if (wanted !== "annotations" && kubeconfig !== "") return { kind: "api", kubeconfig };
   if (wanted === "auto" && kubernetes === undefined) return { kind: "conf" };
@@ -65,23 +63,12 @@ function sourceOf({ settings, network }: Call): Source {
   });
 }
 
-// containerd sends null for a pod that has none.
-function runtimeAnnotations(document: Call["network"]["document"]): Annotations | undefined {
-  const runtimeConfig = member(document, "runtimeConfig")?.value;
-  if (!isJsonObject(runtimeConfig)) return undefined;
-  const found = member(runtimeConfig, annotationsCapability);
-  if (found === undefined) return undefined;
-  const entries = Object.entries(isJsonObject(found.value) ? found.value : {});
-  const texts = entries.filter((entry): entry is [string, string] => typeof entry[1] === "string");
-  return Object.fromEntries(texts);
-}
-
 /** Namespaces that are left alone where nothing else is known of a pod, and nobody wrote a list. */
 const usuallyExcluded: readonly string[] = ["kube-system"];
 
 // Asked first: these never wait for the API, least of all the agent's own pod, which brings the token to ask it with.
-function skipByName({ pod, settings }: Call): string | undefined {
-  const { namespace, name } = pod;
+function skipByName({ subject, settings }: Asking): string | undefined {
+  const { namespace, name } = subject.pod;
   if (namespace === "") return undefined;
   const { excludedNamespaces: written = [], agent } = settings.pods;
   if (written.includes(namespace)) return `namespace ${namespace} is excluded`;
@@ -89,20 +76,21 @@ function skipByName({ pod, settings }: Call): string | undefined {
   return isAgent ? "the pod is the node agent's own" : undefined;
 }
 
-function judgeByAnnotations(call: Call, annotations: Annotations): Verdict {
-  const { profile, pods } = call.settings;
+function judgeByAnnotations(asking: Asking, annotations: Annotations): Verdict {
+  const { profile, pods } = asking.settings;
   const known: KnownPod = { annotations, spec: undefined };
   const reason = profile.skipReason(known);
   if (reason !== undefined) return { kind: "skip", reason };
   const words = () => {
-    const apiServerPorts = isOfControlPlane(call, known) ? pods.apiServerPorts : [];
+    const apiServerPorts = isOfControlPlane(asking, known) ? pods.apiServerPorts : [];
     return Promise.resolve({ facts: { ...known, namespaceAnnotations: {} }, apiServerPorts });
   };
   return { kind: "pod", words };
 }
 
 // Where the runtime's annotations are all that is known, this is a guess, and told.
-function isOfControlPlane({ settings, pod, log }: Call, known: KnownPod): boolean {
+function isOfControlPlane({ settings, subject, log }: Asking, known: KnownPod): boolean {
+  const { pod } = subject;
   const { controlPlaneNamespaces, apiServerPorts } = settings.pods;
   const isListed = controlPlaneNamespaces.includes(pod.namespace);
   const { isControlPlane, warning } = settings.profile.controlPlane(known, isListed);
@@ -116,20 +104,20 @@ function isOfControlPlane({ settings, pod, log }: Call, known: KnownPod): boolea
   return isControlPlane;
 }
 
-async function judgeByApi(call: Call, kubeconfig: string): Promise<Verdict> {
-  const asked = await ask(call, kubeconfig);
+async function judgeByApi(asking: Asking, kubeconfig: string): Promise<Verdict> {
+  const asked = await ask(asking, kubeconfig);
   if ("reason" in asked) return { kind: "skip", ...asked };
   const { kube, found } = asked;
-  const { profile } = call.settings;
-  requireSamePod(call, found);
+  const { profile } = asking.settings;
+  requireSamePod(asking, found);
   const reason = profile.skipReason(found);
   if (reason !== undefined) return { kind: "skip", reason };
   const words = async () => {
     const namespaceAnnotations = profile.carriesAll(found.annotations)
       ? {}
-      : await kube.namespaceAnnotations(call.pod.namespace);
-    const apiServerPorts = isOfControlPlane(call, found)
-      ? await readApiServerPorts(call, kube)
+      : await kube.namespaceAnnotations(asking.subject.pod.namespace);
+    const apiServerPorts = isOfControlPlane(asking, found)
+      ? await readApiServerPorts(asking, kube)
       : [];
     return { facts: { ...found, namespaceAnnotations }, apiServerPorts };
   };
@@ -137,12 +125,12 @@ async function judgeByApi(call: Call, kubeconfig: string): Promise<Verdict> {
 }
 
 // A pod of a StatefulSet comes back under its name: what the API says of the new one is not about this sandbox.
-function requireSamePod(call: Call, found: ApiPod): void {
-  const wanted = podUid(parseArgs(call.request.args));
+function requireSamePod(asking: Asking, found: ApiPod): void {
+  const wanted = asking.uid;
   if (wanted === "" || found.uid === wanted || found.isMirror) return;
   throw new Fault(
     "try-again",
-    `${subjectOf(call)} of the API server is another pod of that name: UID ${found.uid.slice(0, 64)}, not ${wanted.slice(0, 64)}`,
+    `${nameOf(asking.subject)} of the API server is another pod of that name: UID ${found.uid.slice(0, 64)}, not ${wanted.slice(0, 64)}`,
     { details: "the pod was replaced; the runtime tries again, or gives this sandbox up" },
   );
 }
@@ -150,25 +138,29 @@ function requireSamePod(call: Call, found: ApiPod): void {
 type Asked = { readonly kube: KubeReader; readonly found: ApiPod };
 
 // While the API is away, pods that may be meshed do not start; others should.
-async function ask(call: Call, kubeconfig: string): Promise<Asked | { readonly reason: string }> {
-  const { deps, pod, remainingMs } = call;
+async function ask(
+  asking: Asking,
+  kubeconfig: string,
+): Promise<Asked | { readonly reason: string }> {
+  const { deps, remainingMs } = asking;
+  const { namespace, name } = asking.subject.pod;
   let kube: KubeReader | undefined;
   try {
     kube = await deps.openKube({ kubeconfig, clock: deps.clock, remainingMs });
-    return { kube, found: await kube.pod(pod.namespace, pod.name) };
+    return { kube, found: await kube.pod(namespace, name) };
   } catch (error) {
     const isAnswer = kube !== undefined && !(error instanceof UnansweredError);
-    const reason = isAnswer ? undefined : reasonUnasked(call, kube);
+    const reason = isAnswer ? undefined : reasonUnasked(asking, kube);
     if (reason === undefined) throw error;
-    call.log.warn({ err: error }, reason);
+    asking.log.warn({ err: error }, reason);
     return { reason };
   }
 }
 
 // The runtime's annotations, where it sends them, tell as well as they do for a conf that goes by them.
-function reasonUnasked(call: Call, kube: KubeReader | undefined): string | undefined {
-  const { network, pod, settings } = call;
-  const annotations = runtimeAnnotations(network.document);
+function reasonUnasked(asking: Asking, kube: KubeReader | undefined): string | undefined {
+  const { annotations, settings } = asking;
+  const { namespace } = asking.subject.pod;
   if (annotations !== undefined) {
     const isUnmarked = settings.profile.skipReason({ annotations, spec: undefined }) !== undefined;
     return isUnmarked && kube !== undefined
@@ -176,16 +168,16 @@ function reasonUnasked(call: Call, kube: KubeReader | undefined): string | undef
       : undefined;
   }
   const isUsual =
-    settings.pods.excludedNamespaces === undefined && usuallyExcluded.includes(pod.namespace);
-  return isUsual ? `the API server does not answer, and the pod is in ${pod.namespace}` : undefined;
+    settings.pods.excludedNamespaces === undefined && usuallyExcluded.includes(namespace);
+  return isUsual ? `the API server does not answer, and the pod is in ${namespace}` : undefined;
 }
 
 // The control plane must come up also where it may not read services: the usual ports are a good guess.
-async function readApiServerPorts(call: Call, kube: KubeReader): Promise<readonly PortRange[]> {
+async function readApiServerPorts(asking: Asking, kube: KubeReader): Promise<readonly PortRange[]> {
   try {
     return await kube.apiServerPorts();
   } catch (error) {
-    call.log.warn({ err: error }, "the API server's ports are taken from the conf");
-    return call.settings.pods.apiServerPorts;
+    asking.log.warn({ err: error }, "the API server's ports are taken from the conf");
+    return asking.settings.pods.apiServerPorts;
   }
 }
