@@ -1,18 +1,20 @@
 // CHECK: is the attachment redirected as was intended? Reads all backends, changes nothing.
+import type { AttachmentRecord } from "../attachment/record.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { readPrevResult } from "../cni/result.ts";
 import { familiesOf } from "../mesh/profile.ts";
-import type { Backend, Ruleset } from "../netfilter/table.ts";
+import type { Ruleset } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
 import { chooseFor } from "../node/backend.ts";
 import { fewOf } from "../text/telling.ts";
-import { type Drift, renderDrift } from "../upkeep/drift.ts";
+import { renderDrift } from "../upkeep/drift.ts";
 import { familiesNow } from "../upkeep/families.ts";
 import { enter } from "../upkeep/netns.ts";
 import { type Expected, type Observed, observe } from "../upkeep/observe.ts";
 import { deriveIntent } from "../upkeep/pod/intent.ts";
-import { expectedBy, recordFor } from "../upkeep/recorded.ts";
-import { type Entered, nameOf } from "../upkeep/task.ts";
+import { expectedBy } from "../upkeep/recorded.ts";
+import { settled } from "../upkeep/settled.ts";
+import { nameOf } from "../upkeep/task.ts";
 import { askingOf, type Call, type Told } from "./call.ts";
 
 /**
@@ -21,23 +23,31 @@ import { askingOf, type Call, type Told } from "./call.ts";
  */
 export async function check(call: Call, told: Told): Promise<string> {
   await enter(call, call.subject, async (here) => {
-    const expected = await expectedOf(call, here, told);
-    if (expected === undefined) return;
-    judge(call, expected.choice.backend, await observe(call, here.netns, expected));
+    const { netns } = here;
+    const observed = await settled(call, here, async (record) => {
+      const expected =
+        record === undefined
+          ? await expectedByConf(call, netns, told)
+          : await expectedByRecord(call, record, told);
+      return expected === undefined ? undefined : await observe(call, netns, expected);
+    });
+    if (observed !== undefined) judge(call, observed);
   });
   return "";
 }
 
-// Nothing is expected of a pod that ADD left alone, or only simulated.
-async function expectedOf(call: Call, here: Entered, told: Told): Promise<Expected | undefined> {
-  const record = recordFor(call, here);
-  if (record === undefined) return await expectedByConf(call, here.netns, told);
+async function expectedByRecord(
+  call: Call,
+  record: AttachmentRecord,
+  told: Told,
+): Promise<Expected> {
   const expected = await expectedBy(call, record);
   told.families = record.intent.families;
   told.backend = expected.choice.backend;
   return expected;
 }
 
+// Nothing is expected of a pod that ADD left alone, or only simulated.
 async function expectedByConf(call: Call, netns: Netns, told: Told): Promise<Expected | undefined> {
   const derived = await deriveIntent(askingOf(call), readPrevResult(call.network));
   if (derived.kind === "skip" || call.settings.simulate) return undefined;
@@ -55,17 +65,14 @@ async function expectedByConf(call: Call, netns: Netns, told: Told): Promise<Exp
   return { rulesets, standFor, choice, settings: intent.settings, open: [], optional };
 }
 
-function judge(call: Call, backend: Backend, observed: Observed): void {
+function judge({ subject }: Call, observed: Observed): void {
   if (observed.kind === "as-intended") return;
   if (observed.kind === "failed") throw observed.error;
-  throw drifted(call, backend, observed.drifts);
-}
-
-function drifted(call: Call, backend: Backend, drifts: readonly Drift[]): CniError {
+  const { backend, drifts } = observed;
   const count = drifts.length === 1 ? "1 drift" : `${drifts.length} drifts`;
-  return new CniError(
+  throw new CniError(
     errorCode.drift,
-    `${nameOf(call.subject)} is not redirected as intended: ${count} (${backend})`,
+    `${nameOf(subject)} is not redirected as intended: ${count} (${backend})`,
     { details: fewOf(drifts.map(renderDrift)).join("\n") },
   );
 }

@@ -11,6 +11,7 @@ import type { Family } from "../netfilter/table.ts";
 import { isSameNetns } from "../netns/identity.ts";
 import type { Netns } from "../netns/path.ts";
 import { attachedTo, handOver, placeOf } from "./attached.ts";
+import { lockedIfPossible } from "./locked.ts";
 import { enter, isNoNetns, withNetns } from "./netns.ts";
 import { removeAll } from "./removal.ts";
 import { giveBackSettings } from "./settings.ts";
@@ -34,9 +35,20 @@ export async function clean(task: Task, subject: Subject): Promise<Cleaned> {
     task.store.remove(subject.key);
     return { isForgotten: true };
   }
-  const cleaned = await cleanUp(task, subject, record);
-  if (cleaned.isForgotten) forget(task, record);
-  return cleaned;
+  // The runtime names none when it is gone.
+  if (subject.netns.path === "") return forget(task, record);
+  let isInside = false;
+  try {
+    return await enter(task, subject, (here) =>
+      lockedIfPossible(task, here, () => {
+        isInside = true;
+        return cleanUp(task, here);
+      }),
+    );
+  } catch (error) {
+    if (isInside) throw error;
+    return isNoNetns(error) ? forget(task, record) : kept(task, error);
+  }
 }
 
 // One that is not ours, or no file, tells nothing, and goes.
@@ -49,26 +61,30 @@ function readRecord({ store, log }: Task, key: AttachmentKey): AttachmentRecord 
   }
 }
 
-// An ADD that ran beside us may have written rules since, and its record.
-function forget({ store, log }: Task, record: AttachmentRecord): void {
-  if (store.removeThis(record)) return;
-  log.warn({}, "another ADD has written a record meanwhile, which is kept");
+// Where locks are not taken, an ADD that ran beside us may have written rules since, and its record.
+function forget({ store, log }: Task, record: AttachmentRecord): Cleaned {
+  const isForgotten = store.removeThis(record);
+  if (!isForgotten) log.warn({}, "another ADD has written a record meanwhile, which is kept");
+  return { isForgotten };
 }
 
-async function cleanUp(task: Task, subject: Subject, record: AttachmentRecord): Promise<Cleaned> {
-  // The runtime names none when it is gone.
-  if (subject.netns.path === "") return { isForgotten: true };
+function kept({ log }: Task, error: unknown): Cleaned {
+  log.warn({ err: error }, "rules were not taken out; the record is kept");
+  return { isForgotten: false };
+}
+
+// Whoever held the lock before us may have written another record, or taken it away.
+async function cleanUp(task: Task, here: Entered): Promise<Cleaned> {
+  const record = readRecord(task, here.key);
+  if (record === undefined) return { isForgotten: true };
+  let cleaned: Pick<Cleaned, "changed"> = {};
   try {
-    const changed = await enter(task, subject, async (here) => {
-      return (await isOurs(task, here.netns, record)) ? await leave(task, here) : {};
-    });
-    return { ...changed, isForgotten: true };
+    if (await isOurs(task, here.netns, record)) cleaned = await leave(task, here);
   } catch (error) {
-    // A netns that is gone took its rules along, and the node's own is not what we wrote to.
-    if (isNoNetns(error)) return { isForgotten: true };
-    task.log.warn({ err: error }, "rules were not taken out; the record is kept");
-    return { isForgotten: false };
+    // What a netns that cannot be worked in has of ours is nobody's to take out.
+    if (!isNoNetns(error)) return kept(task, error);
   }
+  return { ...cleaned, ...forget(task, record) };
 }
 
 // The kernel gives numbers out again: a netns that another container was recorded with later is that one's, and ours was

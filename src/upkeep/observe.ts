@@ -13,7 +13,7 @@ import type { Job, Outcome } from "../netfilter/iptables/job.ts";
 import { type BackendChoice, toolsFor } from "../netfilter/iptables/tools.ts";
 import { nativeName } from "../netfilter/outside.ts";
 import { asksForRules, compareSight, type Save, type Sight } from "../netfilter/sight.ts";
-import type { Family, Ruleset, Table } from "../netfilter/table.ts";
+import type { Backend, Family, Ruleset, Table } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
 import type { Drift } from "./drift.ts";
 import { spokenDrifts } from "./families.ts";
@@ -39,12 +39,15 @@ export type Expected = {
 export type Observed =
   /** All is as it should be. */
   | { readonly kind: "as-intended" }
-  /** Something differs; among the drifts may be some of the next kind. */
-  | { readonly kind: "drift"; readonly drifts: readonly Drift[] }
-  /** Nothing that differs was seen, and not all could be: each drift is an `unverifiable` one. */
-  | { readonly kind: "cannot-tell"; readonly drifts: readonly Drift[] }
+  /**
+   * Something differs from what was written through the backend. Or nothing that does was seen, and not all could be: then each
+   * drift is an `unverifiable` one.
+   */
+  | ({ readonly kind: "drift" | "cannot-tell" } & Drifts)
   /** A tool gave no answer, which says nothing of the netns. */
   | { readonly kind: "failed"; readonly error: Fault | BatchError };
+
+export type Drifts = { readonly backend: Backend; readonly drifts: readonly Drift[] };
 
 /** Looks whether a netns is as it should be. Rejects for a fault of our own only. */
 export async function observe(task: Task, netns: Netns, expected: Expected): Promise<Observed> {
@@ -55,7 +58,8 @@ export async function observe(task: Task, netns: Netns, expected: Expected): Pro
     ];
     if (drifts.length === 0) return { kind: "as-intended" };
     const isSeen = drifts.some(({ kind }) => kind !== "unverifiable");
-    return { kind: isSeen ? "drift" : "cannot-tell", drifts };
+    const { backend } = expected.choice;
+    return { kind: isSeen ? "drift" : "cannot-tell", backend, drifts };
   } catch (error) {
     if (error instanceof Fault || error instanceof BatchError) return { kind: "failed", error };
     throw error;

@@ -10,6 +10,7 @@ import { type Chosen, chooseFor, chooseRecorded } from "../node/backend.ts";
 import { type Applied, applyRules } from "./apply.ts";
 import { type Attached, attachedTo } from "./attached.ts";
 import { type Plan, tellFamilies, withoutLeft } from "./families.ts";
+import { locked } from "./locked.ts";
 import { setSettings } from "./settings.ts";
 import type { Entered, Task } from "./task.ts";
 import { type Failed, undo } from "./undo.ts";
@@ -32,15 +33,18 @@ export type Redirected = {
 
 /**
  * Ends with rules, settings and record as planned, whatever was there before.
- * @throws Fault or BatchError, with nothing left half-way that a clean() does not find.
+ * @throws Fault or BatchError, with nothing left half-way that a clean() does not find; Fault try-again also while another process
+ * works in the netns.
  */
 export async function redirect(task: Task, here: Entered, plan: Redirecting): Promise<Redirected> {
   requireName(here.key);
   // Before the rules: a redirect that could not be recorded would leave rules that nobody takes out.
-  const before = recording(here, () => {
-    task.store.prepare();
-    return attachedTo(task, here);
-  });
+  recording(here, () => task.store.prepare());
+  return await locked(task, here, () => bringAbout(task, here, plan));
+}
+
+async function bringAbout(task: Task, here: Entered, plan: Redirecting): Promise<Redirected> {
+  const before = recording(here, () => attachedTo(task, here));
   const chosen = await choose(task, plan);
   // What there are no programs for is not written.
   const intent = narrowed(plan.intent, (family) => chosen.choice.tools.has(family));

@@ -66,6 +66,7 @@ test("observe() names rules, settings and families that differ", async () => {
   const missing = { kind: "missing-jump", chain: "OUTPUT", expected: outboundJump, found: "" };
   expect(await look(task)).toEqual({
     kind: "drift",
+    backend: "nft",
     drifts: [
       ...families.map((family) => ({ ...missing, family })),
       { kind: "changed-sysctl", setting, expected: "90", found: "61" },
@@ -84,6 +85,7 @@ test("observe() tells of a family that was left open and is spoken by now", asyn
   const expected = "no address and no route, since it is not redirected";
   expect(await look(task)).toEqual({
     kind: "drift",
+    backend: "nft",
     drifts: [
       { kind: "open-family", family: "ipv6", expected, found: expect.stringContaining("fd00") },
     ],

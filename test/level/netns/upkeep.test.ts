@@ -57,7 +57,10 @@ describe.for(backends.map((backend) => ({ backend })))("over $backend", ({ backe
     const { netns, stateDir } = attachment;
     const places = families.map((family) => ({ netns, backend, family }));
     const ours = () => places.map((place) => ownLines(save(place)));
-    const { settings, plan } = settingsWith({ "iptables-mode": backend, "close-wait-timeout": "90s" });
+    const { settings, plan } = settingsWith({
+      "iptables-mode": backend,
+      "close-wait-timeout": "90s",
+    });
     const task = taskIn(stateDir, settings);
     const subject = subjectIn(attachment);
 

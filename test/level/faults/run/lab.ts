@@ -40,9 +40,12 @@ export async function leftByDel(lab: Lab): Promise<string[]> {
     const own = tables.get(name)?.own ?? [];
     return own.length === 0 ? [] : [`DEL leaves rules in ${name}: ${own.join(" | ")}`];
   });
-  const known = ["attachments", "backend.json", "bin"];
+  const known = ["attachments", "backend.json", "bin", "locks"];
+  // A name that never came into its place goes an hour later: nobody looks at it meanwhile.
+  const locks = namesIn(join(lab.stateDir, "locks")).filter((name) => !name.startsWith("."));
   const files = [
     ...recordsOf(lab),
+    ...locks,
     ...namesIn(lab.stateDir).filter((name) => !known.includes(name)),
   ];
   return [

@@ -220,6 +220,7 @@ test.concurrent.for(["0000", "0022", "0777"])(
       "state/attachments": directory,
       "state/attachments/lab,c1,eth0.json": file,
       "state/backend.json": file,
+      "state/locks": directory,
     });
   },
 );
