@@ -16,6 +16,7 @@ import { nssMasker } from "./netns/host.ts";
 import { closeNetns, openNetns } from "./netns/path.ts";
 import { lacksCapability } from "./netns/rights.ts";
 import { nodeToolbox } from "./netns/toolbox.ts";
+import { openMemory } from "./node/memory.ts";
 import { readStdin, writeAll } from "./stdio.ts";
 import { warmUp } from "./warm.ts";
 
@@ -92,6 +93,7 @@ function makeDeps(): Deps {
     openNetns,
     closeNetns,
     openStore,
+    openMemory,
     openLog,
   };
 }

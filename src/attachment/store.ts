@@ -1,10 +1,10 @@
 // Keeps the records as files in the state directory, one a file. Edge.
 // On tmpfs by default: after a reboot there are no netns, so there is nothing to remove.
-import { lstatSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { lstatSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { Fault } from "../fault.ts";
-import { type Memory, noKnowledge, parseKnowledge, renderKnowledge } from "../node/knowledge.ts";
+import { bootId } from "../state/boot.ts";
 import {
   isAbsence,
   largestFileBytes,
@@ -36,7 +36,7 @@ export type Moment = { readonly boot: string; readonly sinceBootMs: number };
  * The records, and what was found out about the node's backends since it booted (Memory).
  * Any of these throws Fault io, with the path, where others than root can write the records.
  */
-export type Store = Memory & {
+export type Store = {
   /**
    * The attachment's record; undefined when there is none, or one that cannot be understood.
    * @throws Fault io when what is there is not ours, or no file; the system's error when it cannot be read.
@@ -115,14 +115,6 @@ export function openStore(stateDir: string): Store {
       boot: bootId(),
       sinceBootMs: Number(process.hrtime.bigint() / 1_000n) / 1_000,
     }),
-    knowledge: () => {
-      const text = requireOwnDirectory(top) ? readOwn(join(top, "backend.json")) : undefined;
-      return text === undefined ? noKnowledge : parseKnowledge(text, bootId());
-    },
-    keepKnowledge: (known) => {
-      prepare();
-      replaceFile(join(top, "backend.json"), renderKnowledge(known, bootId()));
-    },
     prepare,
     lock: async ({ path, device, inode }, remainingMs) => {
       requireOwnDirectory(top);
@@ -165,15 +157,6 @@ function readableRecord(directory: string, name: string, text: string): Attachme
   } catch {
     // Another attachment's bad file is told by the commands about that one.
     return [];
-  }
-}
-
-function bootId(): string {
-  try {
-    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-  } catch {
-    // Not told by this kernel: then a record says nothing of it either.
-    return "";
   }
 }
 

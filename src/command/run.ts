@@ -12,7 +12,7 @@ import {
 import { readSettings } from "../conf/reader.ts";
 import type { Deps } from "../deps.ts";
 import { type Logger, redact } from "../log.ts";
-import { withOptionalKnowledge } from "../node/optional.ts";
+import { forgiving } from "../node/memory.ts";
 import type { StdinLimits } from "../stdio.ts";
 import { few } from "../text/telling.ts";
 import { nameOf } from "../upkeep/task.ts";
@@ -149,7 +149,8 @@ function makeCall(read: Read, deps: Deps, { began }: State): Call {
     ...read,
     subject: subjectOf(read.request, read.network),
     deps,
-    store: withOptionalKnowledge(deps.openStore(stateDir), (error) => {
+    store: deps.openStore(stateDir),
+    memory: forgiving(deps.openMemory(stateDir), (error) => {
       read.log.debug({ err: error }, "what is known of the node could not be read or kept");
     }),
     remainingMs: () => Math.max(0, end - clock.monotonicMs()),

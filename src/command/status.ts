@@ -23,7 +23,7 @@ export async function status(call: Call, told: Told): Promise<string> {
   const circumstances = [circumstancesOf(call.settings, call.deps.toolbox), ...valueProblems].join(
     " ",
   );
-  const before = call.store.knowledge().answers?.find((one) => one.circumstances === circumstances);
+  const before = call.memory.read().answers?.find((one) => one.circumstances === circumstances);
   const hurdles = await hurdlesOf(call);
   const answer =
     before !== undefined && holds(call, before) && hurdles.length === 0
@@ -101,7 +101,7 @@ async function look(call: Call, looking: Looking): Promise<Answer> {
   };
   // Where the state directory is the problem, nothing can be kept in it; and a shortage may be over when STATUS comes again.
   if (hurdles.length === 0 && !isOfTheMoment)
-    call.store.keepKnowledge(withAnswer(call.store.knowledge(), answer));
+    call.memory.keep(withAnswer(call.memory.read(), answer));
   return answer;
 }
 
@@ -116,7 +116,7 @@ async function readKubeconfig({ settings, deps }: Call): Promise<void> {
 async function prove(call: Call, before: Answer | undefined): Promise<Tried> {
   const wanted = call.settings.families;
   const chosen = await chooseFor(call, { wanted, required: [] });
-  const known = call.store.knowledge();
+  const known = call.memory.read();
   const { backend } = chosen.choice;
   // What ADDs have shown holds until STATUS has seen other circumstances than these.
   const isSame = (known.answers ?? []).length === 0 || before?.backend === backend;
@@ -124,7 +124,7 @@ async function prove(call: Call, before: Answer | undefined): Promise<Tried> {
   const trial = await tryChosen(call, chosen, wanted);
   const taken = wanted.filter((family) => !trial.refusals.has(family));
   const { proven } = withProof(known, trial.backend, taken);
-  call.store.keepKnowledge({ ...known, proven });
+  call.memory.keep({ ...known, proven });
   return trial;
 }
 

@@ -109,7 +109,7 @@ export function detectingOf(means: Means): Detecting {
 // starting, the first pods may be here before the kubelet has made its chains. What was decided without seeing all of them,
 // until all have been seen.
 async function decide(means: Means, { wanted, required }: Wanting): Promise<Decision> {
-  const known = means.store.knowledge();
+  const known = means.memory.read();
   const { decision } = known;
   if (decision?.provisional === false && decision.incomplete !== true) return decision;
   const detecting = detectingOf(means);
@@ -132,7 +132,7 @@ async function decide(means: Means, { wanted, required }: Wanting): Promise<Deci
     );
   }
   if (JSON.stringify(found) === JSON.stringify(decision)) return found;
-  means.store.keepKnowledge({ ...known, decision: found });
+  means.memory.keep({ ...known, decision: found });
   means.log[found.doubtful === true ? "warn" : "info"]({ ...found }, "backend detected");
   return found;
 }

@@ -49,13 +49,6 @@ export type Knowledge = Omit<z.infer<typeof knowledgeSchema>, "bootId">;
 /** Nothing is known yet. */
 export const noKnowledge: Knowledge = { proven: [] };
 
-/** Where it is kept for whoever comes next. */
-export type Memory = {
-  readonly knowledge: () => Knowledge;
-  /** Another writer's may win, and then something is found out twice. */
-  readonly keepKnowledge: (known: Knowledge) => void;
-};
-
 /** One family through one backend. */
 export type Proof = z.infer<typeof proofSchema>;
 

@@ -3,12 +3,12 @@ import type { Clock } from "../clock.ts";
 import type { Settings } from "../conf/settings.ts";
 import type { Logger } from "../log.ts";
 import type { Host } from "../netns/host.ts";
-import type { Memory } from "./knowledge.ts";
+import type { Memory } from "./memory.ts";
 
 export type Means = {
   readonly deps: Host & { readonly clock: Clock };
   /** Where it is kept what was found out. */
-  readonly store: Memory;
+  readonly memory: Memory;
   readonly log: Logger;
   /** Milliseconds until the work must be over. */
   readonly remainingMs: () => number;

@@ -217,8 +217,8 @@ function tellNss({ deps, log }: Task, unmasked: boolean): void {
 
 // Best effort: what is not remembered is found out again.
 function remember(task: Task, backend: Backend, placed: readonly Family[]): void {
-  const known = task.store.knowledge();
+  const known = task.memory.read();
   const isKnown = isProven(known, backend, placed);
   if (isKnown && known.decision?.provisional !== true) return;
-  task.store.keepKnowledge(withProof(known, backend, placed));
+  task.memory.keep(withProof(known, backend, placed));
 }

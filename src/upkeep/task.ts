@@ -10,11 +10,14 @@ import { makeClient } from "../netfilter/iptables/client.ts";
 import type { BackendChoice } from "../netfilter/iptables/tools.ts";
 import type { Looking } from "../netns/host.ts";
 import type { Netns, Opening } from "../netns/path.ts";
+import type { Memory } from "../node/memory.ts";
 
 /** A piece of work under way. */
 export type Task = {
   readonly deps: Deps;
   readonly store: Store;
+  /** What is known of the node. */
+  readonly memory: Memory;
   readonly log: Logger;
   /** Milliseconds until the work must be over. */
   readonly remainingMs: () => number;

@@ -15,8 +15,6 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type AttachmentRecord, recordName, renderRecord } from "../../src/attachment/record.ts";
 import { openStore } from "../../src/attachment/store.ts";
-import { noKnowledge } from "../../src/node/knowledge.ts";
-import { withOptionalKnowledge } from "../../src/node/optional.ts";
 import { someRecord } from "../fake/record.ts";
 import { thrownBy } from "../fake/thrown.ts";
 
@@ -35,7 +33,6 @@ test("openStore() makes nothing before it is needed", () => {
   const store = openStore(stateDir);
   expect(store.read(key)).toBe(undefined);
   expect(store.entries()).toEqual([]);
-  expect(store.knowledge()).toEqual(noKnowledge);
   store.remove(key);
   expect(thrownBy(() => statSync(stateDir))).toMatch(/^Error: ENOENT/);
 });
@@ -163,7 +160,7 @@ test("write() writes nothing that read() would not take back", () => {
   expect(store.entries()).toEqual([]);
 });
 
-test("a state directory that others can write to is refused by everything but optional knowledge", () => {
+test("a state directory that others can write to is refused by everything", () => {
   const store = openStore(stateDir);
   store.write(someRecord);
   chmodSync(directory(), 0o777);
@@ -184,26 +181,6 @@ test("moment() goes on, and names the boot", () => {
   expect(one.boot).toMatch(/^[0-9a-f-]{36}$/);
   expect(two.boot).toBe(one.boot);
   expect(two.sinceBootMs).toBeGreaterThanOrEqual(one.sinceBootMs);
-});
-
-test("withOptionalKnowledge() fails no command, and tells", () => {
-  mkdirSync(join(stateDir, "backend.json", "full"), { recursive: true, mode: 0o700 });
-  const told: unknown[] = [];
-  const store = withOptionalKnowledge(openStore(stateDir), (error) => told.push(String(error)));
-  expect(store.knowledge()).toEqual(noKnowledge);
-  store.keepKnowledge(noKnowledge);
-  expect(told).toEqual([
-    `Fault: ${stateDir}/backend.json is not taken for ours: it is no regular file`,
-    `Fault: ${stateDir}/backend.json cannot be written`,
-  ]);
-  expect(readdirSync(stateDir).toSorted()).toEqual(["attachments", "backend.json"]);
-});
-
-test("keepKnowledge() keeps one file for this boot", () => {
-  const store = openStore(stateDir);
-  store.keepKnowledge({ proven: [{ backend: "nft", family: "ipv4" }] });
-  expect(openStore(stateDir).knowledge()).toEqual({ proven: [{ backend: "nft", family: "ipv4" }] });
-  expect(readdirSync(stateDir).toSorted()).toEqual(["attachments", "backend.json"]);
 });
 
 test("lock() holds a netns in a directory of its own, and no other netns", async () => {

@@ -1,9 +1,10 @@
-// A store in memory.
+// A store in memory, and a memory of the node.
 
 import { type AttachmentRecord, recordName } from "../../src/attachment/record.ts";
 import type { Entry, Store } from "../../src/attachment/store.ts";
 import { Fault } from "../../src/fault.ts";
 import { type Knowledge, noKnowledge } from "../../src/node/knowledge.ts";
+import type { Memory } from "../../src/node/memory.ts";
 
 export type MemoryStore = Store & {
   /** By the names that their files would have. */
@@ -18,7 +19,6 @@ export function makeMemoryStore(): MemoryStore {
   const records = new Map<string, AttachmentRecord>();
   const locked = new Set<number>();
   let sinceBootMs = 0;
-  let known: Knowledge = noKnowledge;
   const store: MemoryStore = {
     records,
     locked,
@@ -55,11 +55,18 @@ export function makeMemoryStore(): MemoryStore {
       return Promise.resolve({ release: () => void locked.delete(inode) });
     },
     sweep: () => undefined,
-    knowledge: () => known,
-    keepKnowledge: (kept) => {
-      known = kept;
-    },
     prepare: () => undefined,
   };
   return store;
+}
+
+/** A memory that lasts as long as the test. */
+export function makeMemory(): Memory {
+  let known: Knowledge = noKnowledge;
+  return {
+    read: () => known,
+    keep: (kept) => {
+      known = kept;
+    },
+  };
 }

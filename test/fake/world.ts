@@ -6,12 +6,14 @@ import type { KubeReader } from "../../src/kube/reader.ts";
 import type { Logger } from "../../src/log.ts";
 import type { ExecRequest, ExecResult } from "../../src/netns/exec.ts";
 import type { Netns } from "../../src/netns/path.ts";
+import type { Memory } from "../../src/node/memory.ts";
 import { type FakeIptables, makeFakeIptables } from "./iptables.ts";
-import { type MemoryStore, makeMemoryStore } from "./store.ts";
+import { type MemoryStore, makeMemory, makeMemoryStore } from "./store.ts";
 
 export type World = {
   readonly iptables: FakeIptables;
   readonly store: MemoryStore;
+  readonly memory: Memory;
   /** All log lines: level, message, and fields; errors as text. */
   readonly lines: object[];
   /** Programs on the node. */
@@ -52,6 +54,7 @@ export function makeWorld(change: Partial<Deps> = {}): World {
   const world: Omit<World, "deps" | "call"> = {
     iptables: makeFakeIptables(),
     store: makeMemoryStore(),
+    memory: makeMemory(),
     lines: [],
     programs: new Set([...allPrograms, "nsenter", "unshare", "timeout", "cat"]),
     asked: [],
@@ -85,6 +88,7 @@ export function makeWorld(change: Partial<Deps> = {}): World {
       world.open.delete(netns);
     },
     openStore: () => world.store,
+    openMemory: () => world.memory,
     openKube: () => {
       if (world.kube.reader === undefined) throw new Error("the API is not to be asked here");
       return Promise.resolve(world.kube.reader);

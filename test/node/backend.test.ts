@@ -4,7 +4,7 @@ import type { Backend } from "../../src/netfilter/table.ts";
 import type { Knowledge } from "../../src/node/knowledge.ts";
 import { cni, conf, failed, succeeded, withLinkerd } from "../fake/call.ts";
 import type { ToolName } from "../fake/iptables.ts";
-import { makeMemoryStore } from "../fake/store.ts";
+import { makeMemory } from "../fake/store.ts";
 import { makeNetns, makeWorld, type World } from "../fake/world.ts";
 
 const auto = withLinkerd({ "iptables-mode": "auto" });
@@ -50,7 +50,7 @@ test("ADD tries nft first where there is no hint, and remembers when it worked",
   const world = makeWorld();
   expect(await chosen(world)).toEqual(["nft", "nft works on this node", 3]);
   const decision = { backend: "nft", reason: "nft works on this node", provisional: false };
-  expect(world.store.knowledge()).toEqual({
+  expect(world.memory.read()).toEqual({
     proven: [
       { backend: "nft", family: "ipv4" },
       { backend: "nft", family: "ipv6" },
@@ -103,13 +103,13 @@ const knowledge: [when: string, known: Knowledge, found: [Backend, string, numbe
 
 test.each(knowledge)("ADD takes what is known when %s", async (_, known, found) => {
   const world = makeWorld();
-  world.store.keepKnowledge(known);
+  world.memory.keep(known);
   expect(await chosen(world)).toEqual(found);
 });
 
 test("ADD takes the hint that came after the trial", async () => {
   const world = makeWorld();
-  world.store.keepKnowledge({ proven: [], decision: { ...decided, provisional: true } });
+  world.memory.keep({ proven: [], decision: { ...decided, provisional: true } });
   hint(world, "iptables-nft", kubelet);
   expect(await chosen(world)).toEqual(["nft", ofNft, 2]);
 });
@@ -188,7 +188,7 @@ test("ADD asks again for hints that it could not see, whatever pods were set mea
     unseen: [`/sbin/iptables-legacy-save (legacy, ipv4): ${blind.stderr}`],
   });
   const decision = { provisional: true, incomplete: true };
-  expect(world.store.knowledge().decision).toMatchObject(decision);
+  expect(world.memory.read().decision).toMatchObject(decision);
   expect(await chosen(world, another(world, "/run/netns/b"))).toEqual(["legacy", ofLegacy, 2]);
   expect(await chosen(world, another(world, "/run/netns/c"))).toEqual(["legacy", ofLegacy, 1]);
 });
@@ -210,7 +210,7 @@ test("ADD asks again for nft's hints when only legacy's could be seen", async ()
     world.iptables.events.push({ program, fails: { status: 4, stderr: "Bus error" } });
   }
   expect(await chosen(world)).toEqual(["legacy", ofLegacy, 2]);
-  expect(world.store.knowledge().decision).toMatchObject({ backend: "legacy", incomplete: true });
+  expect(world.memory.read().decision).toMatchObject({ backend: "legacy", incomplete: true });
   const [backend] = await chosen(world, another(world, "/run/netns/b"));
   expect(backend).toBe("nft");
 });
@@ -218,20 +218,20 @@ test("ADD asks again for nft's hints when only legacy's could be seen", async ()
 test("ADD makes a choice by trial for good with the first pod, also where STATUS has proven it", async () => {
   const world = makeWorld();
   await cni(world, "STATUS", auto);
-  expect(world.store.knowledge().decision).toMatchObject({ backend: "nft", provisional: true });
+  expect(world.memory.read().decision).toMatchObject({ backend: "nft", provisional: true });
   expect(await chosen(world)).toEqual(["nft", "nft works on this node", 2]);
-  expect(world.store.knowledge().decision).toMatchObject({ backend: "nft", provisional: false });
+  expect(world.memory.read().decision).toMatchObject({ backend: "nft", provisional: false });
   expect(await chosen(world)).toEqual(["nft", "nft works on this node", 1]);
 });
 
 test("ADD writes down nothing about the node when it learned nothing", async () => {
-  const store = makeMemoryStore();
+  const memory = makeMemory();
   const kept: Knowledge[] = [];
-  const keepKnowledge = (known: Knowledge) => {
+  const keep = (known: Knowledge) => {
     kept.push(known);
-    store.keepKnowledge(known);
+    memory.keep(known);
   };
-  const world = makeWorld({ openStore: () => ({ ...store, keepKnowledge }) });
+  const world = makeWorld({ openMemory: () => ({ ...memory, keep }) });
   expect(await cni(world, "ADD", auto)).toEqual(result);
   expect(kept.length).toBeGreaterThan(0);
   kept.length = 0;

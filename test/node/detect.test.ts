@@ -21,7 +21,7 @@ test("hints in both backends are doubtful, and told as a warning", async () => {
   const reason =
     "the kubelet's hint chains are in nft (and legacy has them too: left from before?)";
   const decision = { backend: "nft", reason, provisional: false, doubtful: true };
-  expect(world.store.knowledge().decision).toEqual(decision);
+  expect(world.memory.read().decision).toEqual(decision);
   expect(world.lines[0]).toEqual({ level: "warn", message, ...decision });
 });
 
@@ -29,6 +29,6 @@ test.each(["nft", "legacy"] as const)("hints in %s alone leave no doubt", async 
   const world = await asked(`iptables-${backend}`, `ip6tables-${backend}`);
   const reason = `the kubelet's hint chains are in ${backend}`;
   const decision = { backend, reason, provisional: false };
-  expect(world.store.knowledge().decision).toEqual(decision);
+  expect(world.memory.read().decision).toEqual(decision);
   expect(world.lines[0]).toEqual({ level: "info", message, ...decision });
 });

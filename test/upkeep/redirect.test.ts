@@ -283,7 +283,7 @@ test.each(strangers)(
 function ofNft(): World {
   const world = makeWorld();
   const decision = { backend: "nft", reason: "found before", provisional: false } as const;
-  world.store.keepKnowledge({ proven: [{ backend: "nft", family: "ipv4" }], decision });
+  world.memory.keep({ proven: [{ backend: "nft", family: "ipv4" }], decision });
   return world;
 }
 
