@@ -1,9 +1,8 @@
 // The record of one attachment: what was intended for it, where, and through which backend. Pure: shape, name, text.
 // CHECK compares with it, DEL cleans by it, GC goes through all of them.
 import * as z from "zod/mini";
-import { fromRuleset1 } from "../mesh/linkerd/format-1.ts";
 import type { Intent, Profile } from "../mesh/profile.ts";
-import { defaultProfile } from "../mesh/profiles.ts";
+import { defaultProfile, rulesetOfFormat1 } from "../mesh/profiles.ts";
 import {
   backends,
   builtinChains,
@@ -161,6 +160,8 @@ export function parseRecord(text: string): AttachmentRecord | undefined {
   }
   const result = z.safeParse(recordSchema, value);
   if (!result.success || intentOf(result.data) === undefined) return undefined;
-  const rulesets = result.data.rulesets.map((one) => ("chains" in one ? fromRuleset1(one) : one));
+  const rulesets = result.data.rulesets.map((one) =>
+    "chains" in one ? rulesetOfFormat1(one) : one,
+  );
   return { ...result.data, rulesets };
 }

@@ -1,4 +1,6 @@
 // The meshes that we know. A new mesh is a folder beside linkerd/, and a line here.
+import type { Ruleset } from "../netfilter/table.ts";
+import { fromRuleset1, type Ruleset1 } from "./linkerd/format-1.ts";
 import { linkerd } from "./linkerd/profile.ts";
 import type { Profile } from "./profile.ts";
 
@@ -10,4 +12,9 @@ export const defaultProfile: Profile = linkerd;
 /** The mesh of this name; undefined for one that this version does not know. */
 export function profileNamed(name: string): Profile | undefined {
   return profiles.find((profile) => profile.name === name);
+}
+
+/** A ruleset of a record of format 1, which knew one mesh, as rulesets are today. */
+export function rulesetOfFormat1(ruleset: Ruleset1): Ruleset {
+  return fromRuleset1(ruleset);
 }
