@@ -25,7 +25,7 @@ export function settingsWith(change: Readonly<Record<string, unknown>> = {}) {
 
 /** A task in the world, as long as the world's clock says. */
 export function taskIn(world: World, settings: Task["settings"]): Task {
-  const { deps, store } = world;
+  const { deps, store, memory } = world;
   const log = deps.openLog({ level: "debug", file: "" });
-  return { deps, store, log, remainingMs: () => 20_000 - world.time.ms, settings };
+  return { deps, store, memory, log, remainingMs: () => 20_000 - world.time.ms, settings };
 }

@@ -8,6 +8,7 @@ import { backends, families } from "../../../src/netfilter/table.ts";
 import { execAsync } from "../../../src/netns/exec-async.ts";
 import { closeNetns, openNetns } from "../../../src/netns/path.ts";
 import { nodeToolbox } from "../../../src/netns/toolbox.ts";
+import { openMemory } from "../../../src/node/memory.ts";
 import { clean } from "../../../src/upkeep/clean.ts";
 import { enter } from "../../../src/upkeep/netns.ts";
 import { observe } from "../../../src/upkeep/observe.ts";
@@ -28,12 +29,14 @@ const deps: Deps = {
   openNetns,
   closeNetns,
   openStore,
+  openMemory,
   openKube: () => Promise.reject(new Error("nobody is to be asked")),
   openLog: () => silent,
 };
 
 function taskIn(stateDir: string, settings: Task["settings"]): Task {
-  return { deps, store: openStore(stateDir), log: silent, remainingMs: () => 20_000, settings };
+  const kept = { store: openStore(stateDir), memory: openMemory(stateDir) };
+  return { deps, ...kept, log: silent, remainingMs: () => 20_000, settings };
 }
 
 function subjectIn({ netns: { path } }: Attachment): Subject {
