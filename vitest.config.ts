@@ -24,18 +24,17 @@ const cluster = {
   },
 };
 
+/** The files of the level that needs nothing. */
+export const pureFiles: string[] = [
+  "test/*.test.ts",
+  "test/{text,cni,conf,mesh,redirect,netfilter,netns,state,node,attachment,kube,upkeep,command,docs,build,bench,mutants}/**/*.test.ts",
+];
+
 export default defineConfig({
   test: {
     reporters: process.env["CI"] ? ["default", "./test/lab/closing-line.ts"] : ["default"],
     projects: [
-      level(
-        "pure",
-        [
-          "test/*.test.ts",
-          "test/{text,cni,conf,mesh,redirect,netfilter,netns,state,node,attachment,kube,upkeep,command,docs,build,bench}/**/*.test.ts",
-        ],
-        false,
-      ),
+      level("pure", pureFiles, false),
       // One file after another: their time is shared out, and the executable's properties start many processes.
       level("fuzz", ["test/fuzz/**/*.test.ts"], true),
       level("netns", ["test/level/{netns,faults}/**/*.test.ts"], true),
