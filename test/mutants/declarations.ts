@@ -5,17 +5,17 @@
 export type Declaration = { readonly file: string; readonly from: number; readonly to: number };
 
 const begins = /^(?:export )?(?:async )?(?:function|const|let|class) /;
-/** The last line of what began further up. */
-const ends = /^[)\]}`]/;
+/** Something else; a line that ends what began further up begins with a bracket, or the end of a text. */
+const beginsAnew = /^[^\s)\]}`]/;
 
 /** All of a file. Types and imports are none: they do nothing. */
 export function declarationsIn(file: string, text: string): Declaration[] {
   const lines = text.split("\n");
   return lines.flatMap((line, i) => {
     if (!begins.test(line)) return [];
-    const next = lines.findIndex((other, at) => at > i && /^[^\s)\]}`]/.test(other));
+    const next = lines.findIndex((other, at) => at > i && beginsAnew.test(other));
     const block = lines.slice(i, next === -1 ? lines.length : next);
-    const last = block.findLastIndex((other) => ends.test(other) || other.trim() !== "");
+    const last = block.findLastIndex((other) => other.trim() !== "");
     return [{ file, from: i + 1, to: i + 1 + last }];
   });
 }
