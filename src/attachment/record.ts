@@ -1,18 +1,18 @@
-// The record of one attachment: what was intended for it, where, and through which backend. Pure: shape, name, text.
-// CHECK compares with it, DEL cleans by it, GC goes through all of them.
+// The record of one attachment: what was intended for it, where, and through which backend. Pure: its shape, and its name.
+// CHECK compares with it, DEL cleans by it, GC goes through all of them. record-text.ts has its text.
 import * as z from "zod/mini";
-import type { Intent, Profile } from "../mesh/profile.ts";
-import { defaultProfile, rulesetOfFormat1 } from "../mesh/profiles.ts";
+import type { Profile } from "../mesh/profile.ts";
+import { profileNamed } from "../mesh/profiles.ts";
 import {
   backends,
   builtinChains,
+  type Family,
   families,
   protocols,
   type Ruleset,
   tableNames,
 } from "../netfilter/table.ts";
 import { isSameNetns, type NetnsId } from "../netns/identity.ts";
-import { parseJson } from "../text/json.ts";
 
 /** What identifies an attachment (spec: container ID and interface, within a network). */
 export type AttachmentKey = {
@@ -23,18 +23,22 @@ export type AttachmentKey = {
 
 const text = z.string();
 const number = z.number();
-
 const texts = z.readonly(z.array(text));
 
-/** One table's part of a ruleset; what was stale is gone when the record counts. */
+/** What of a table earlier rules had here: it stands in a record until those that replace them are in place. */
+const staleSchema = z.object({ name: z.enum(tableNames), chains: texts, placed: texts });
+
+/** One table's part of a ruleset. */
 const tableSchema = z.object({
   name: z.enum(tableNames),
   chains: z.readonly(z.array(z.object({ name: text, rules: texts }))),
   placed: z.readonly(z.array(z.object({ hook: z.enum(builtinChains.mangle), rule: text }))),
   aliases: z.exactOptional(texts),
+  stale: z.exactOptional(staleSchema),
 });
 
-const rulesetSchema = z.object({
+/** The shape of netfilter/table.Ruleset: the compiler holds both against each other. */
+const rulesetSchema: z.ZodMiniType<Ruleset> = z.object({
   family: z.enum(families),
   tables: z.readonly(z.array(tableSchema)),
   traffic: z.object({
@@ -43,60 +47,78 @@ const rulesetSchema = z.object({
   }),
 });
 
-/** Rulesets as 0.1.0 wrote them. */
-const ruleset1Schema = z.object({
-  family: z.enum(families),
-  chains: z.array(
-    z.object({ name: text, hook: z.enum(["PREROUTING", "OUTPUT"]), jump: text, rules: texts }),
-  ),
+/** A kernel setting by its dotted name. */
+const settingSchema = z.object({
+  name: text,
+  /** What it shall be; not there: nothing is wished, and only what it was is known. */
+  value: z.exactOptional(text),
+  /** What it was before the first attachment of this netns changed it. */
+  before: z.exactOptional(text),
 });
 
-const recordSchema = z.object({
-  /** Of the record's own form: another number is another form. What 0.1.0 did not write is optional. */
-  format: z.literal(1),
+/** The programs that a family was written and read back with; of which version, where a save of theirs said so. */
+const toolsSchema = z.object({
+  family: z.enum(families),
+  restore: text,
+  save: text,
+  version: z.exactOptional(text),
+});
+
+/** The number of the form that this version writes. What it adds to that form later must be optional. */
+export const recordFormat = 2;
+
+export const recordSchema = z.object({
+  format: z.literal(recordFormat),
   /** `intended` from before the first rule until the last step of ADD is done. */
-  state: z.optional(z.enum(["intended", "applied"])),
+  state: z.enum(["intended", "applied"]),
   network: text,
   containerId: text,
   ifName: text,
   pod: z.object({ namespace: text, name: text }),
   netns: z.object({ path: text, device: number, inode: number }),
   /** The node's boot in which it was written, and when, in milliseconds since then: no clock that is set changes these. */
-  boot: z.optional(text),
-  sinceBootMs: z.optional(number),
-  /** What the netns' close-wait setting was before the first of us changed it. */
-  closeWaitBefore: z.optional(text),
-  /** What was redirected, for these families, and in the words of its mesh. */
-  intent: z.looseObject({ families: z.array(z.enum(families)).check(z.minLength(1)) }),
+  boot: z.exactOptional(text),
+  sinceBootMs: z.exactOptional(number),
+  /** The mesh, and what is meant for the pod, in the mesh's own words. */
+  profile: text,
+  intent: z.looseObject({}),
+  /**
+   * The rules as they were written, one ruleset a family: CHECK holds a pod against these, also after an upgrade that spells
+   * anew; DEL knows by them what is ours.
+   */
+  rulesets: z.readonly(z.array(rulesetSchema).check(z.minLength(1))),
   /**
    * Families that are wanted and were left out, since the netns did not speak them: CHECK looks whether it does now. Not there:
    * none was left out, or the record is of a version that did not look.
    */
-  open: z.optional(z.array(z.enum(families))),
-  /** The rules as they were written: CHECK holds a pod against these, also after an upgrade that spells anew. */
-  rulesets: z.array(z.union([rulesetSchema, ruleset1Schema])),
+  open: z.exactOptional(z.readonly(z.array(z.enum(families)))),
+  settings: z.readonly(z.array(settingSchema)),
   backend: z.enum(backends),
   backendReason: text,
+  tools: z.readonly(z.array(toolsSchema)),
+  /** What was warned of for this attachment. */
+  warnings: texts,
   /** When, as ISO 8601; by which version of the plugin. */
   time: text,
   version: text,
 });
 
-export type AttachmentRecord = Omit<z.infer<typeof recordSchema>, "rulesets"> & {
-  readonly rulesets: readonly Ruleset[];
-};
+export type AttachmentRecord = Readonly<z.infer<typeof recordSchema>>;
 
-type Intended = Pick<AttachmentRecord, "intent">;
+/** A kernel setting in a record. */
+export type RecordedSetting = z.infer<typeof settingSchema>;
 
-/** The mesh that a record is of. Records of this format name none. */
-export function profileOf(_: Intended): Profile {
-  return defaultProfile;
+/** The programs of a family in a record. */
+export type RecordedTools = z.infer<typeof toolsSchema>;
+
+/** The mesh that a record is of; undefined where this version does not know it. */
+export function profileOf({ profile }: AttachmentRecord): Profile | undefined {
+  return profileNamed(profile);
 }
 
-/** The intent that a record keeps; undefined where it is none of its mesh's. */
-export function intentOf(record: Intended): Intent | undefined {
-  const { families: wanted, ...words } = record.intent;
-  return profileOf(record).readIntent(words, wanted);
+/** The families that are redirected by a record. */
+export function familiesIn({ rulesets }: AttachmentRecord): Family[] {
+  return rulesets.map(({ family }) => family);
 }
 
 /** A netns as it is found now, on a node in this boot. */
@@ -142,26 +164,4 @@ export function parseRecordName(name: string): AttachmentKey | undefined {
   const [, network, containerId, ifName] = /^([^,.][^,]*),([^,]+),(.+)\.json$/.exec(name) ?? [];
   if (network === undefined || containerId === undefined || ifName === undefined) return undefined;
   return { network, containerId, ifName };
-}
-
-/** The text of a record's file. */
-export function renderRecord(record: AttachmentRecord): string {
-  return `${JSON.stringify(record, null, 2)}\n`;
-}
-
-/** Reads a record's file; undefined when it is none (cut short, of another form): then there is no record. */
-export function parseRecord(text: string): AttachmentRecord | undefined {
-  let value: unknown;
-  try {
-    value = parseJson(text);
-  } catch {
-    // A file that is no JSON is no record; whoever asked goes on as without one.
-    return undefined;
-  }
-  const result = z.safeParse(recordSchema, value);
-  if (!result.success || intentOf(result.data) === undefined) return undefined;
-  const rulesets = result.data.rulesets.map((one) =>
-    "chains" in one ? rulesetOfFormat1(one) : one,
-  );
-  return { ...result.data, rulesets };
 }

@@ -1,6 +1,6 @@
 // Keeps the records as files in the state directory, one a file. Edge.
 // On tmpfs by default: after a reboot there are no netns, so there is nothing to remove.
-import { lstatSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { Fault } from "../fault.ts";
@@ -17,14 +17,14 @@ import {
   sweepTemporaries,
 } from "../state/file.ts";
 import { type Lock, sweepLocks, takeLock } from "./lock.ts";
+import { NewerRecordError } from "./newer.ts";
 import {
   type AttachmentKey,
   type AttachmentRecord,
-  parseRecord,
   parseRecordName,
   recordName,
-  renderRecord,
 } from "./record.ts";
+import { parseRecord, readRecord, renderRecord } from "./record-text.ts";
 
 /** An attachment that has a record, and when it was last written, in milliseconds of the epoch. */
 export type Entry = { readonly key: AttachmentKey; readonly writtenMs: number };
@@ -33,8 +33,8 @@ export type Entry = { readonly key: AttachmentKey; readonly writtenMs: number };
 export type Moment = { readonly boot: string; readonly sinceBootMs: number };
 
 /**
- * The records, and what was found out about the node's backends since it booted (Memory).
- * Any of these throws Fault io, with the path, where others than root can write the records.
+ * The records. Any of these throws Fault io, with the path, where others than root can write them; those that read
+ * NewerRecordError for a record of a later release.
  */
 export type Store = {
   /**
@@ -47,8 +47,10 @@ export type Store = {
    * @throws Fault io when it cannot be written; what was there before is there still.
    */
   readonly write: (record: AttachmentRecord) => void;
-  /** Forgets the attachment; nothing to forget is fine. */
+  /** Forgets the attachment, whatever is in its file; nothing to forget is fine. */
   readonly remove: (key: AttachmentKey) => void;
+  /** Takes away what stands in the place of its record and is none: not a record that an ADD beside us has just written. */
+  readonly removeNone: (key: AttachmentKey) => void;
   /**
    * Forgets it where this is still its record: not where an ADD beside us has written another.
    * @returns whether it is forgotten.
@@ -56,9 +58,9 @@ export type Store = {
   readonly removeThis: (record: AttachmentRecord) => boolean;
   /** All attachments that have a record, also one that cannot be read. */
   readonly entries: () => Entry[];
-  /** The records of a container's attachments, by their files' names. Those that cannot be read are left out. */
+  /** The records of a container's attachments, by their files' names. What is no record is left out. */
   readonly ofContainer: (containerId: string) => AttachmentRecord[];
-  /** The records that name a netns of this number, whichever it was. Those that cannot be read are left out. */
+  /** The records that name a netns of this number, whichever it was. What is no record is left out. */
   readonly ofInode: (inode: number) => AttachmentRecord[];
   /** Now, by the node's boot: what a record is stamped with. */
   readonly moment: () => Moment;
@@ -87,16 +89,21 @@ export function openStore(stateDir: string): Store {
     requireWritable(directory);
   };
   return {
-    read: (key) => (isThere() ? readRecord(directory, recordName(key)) : undefined),
+    read: (key) => (isThere() ? recordIn(directory, recordName(key)) : undefined),
     write: (record) => {
       prepare();
       replaceFile(fileOf(record), readable(record));
     },
     remove: (key) => {
       if (!isThere()) return;
-      // The second is what 0.1.0 left when it was killed.
-      for (const file of [fileOf(key), join(directory, `.${recordName(key)}.tmp`)])
-        removeFile(file);
+      removeFile(fileOf(key));
+      removeFile(oldTemporary(directory, key));
+    },
+    removeNone: (key) => {
+      if (!isThere()) return;
+      const isNone = (text: string) => readRecord(text).kind === "none";
+      if (existsSync(fileOf(key))) removeFileIf(fileOf(key), isNone);
+      removeFile(oldTemporary(directory, key));
     },
     removeThis: (record) => {
       const isThis = (text: string) => isDeepStrictEqual(parseRecord(text), record);
@@ -140,21 +147,33 @@ function readable(record: AttachmentRecord): string {
   });
 }
 
-// A file that is about another attachment than its name says was put there by somebody else.
-function readRecord(directory: string, name: string): AttachmentRecord | undefined {
-  const text = readOwn(join(directory, name));
-  const record = text === undefined ? undefined : parseRecord(text);
-  return record !== undefined && recordName(record) === name ? record : undefined;
+// What 0.1.0 left when it was killed.
+function oldTemporary(directory: string, key: AttachmentKey): string {
+  return join(directory, `.${recordName(key)}.tmp`);
 }
 
-// Parsed only where the text says what is looked for: there may be hundreds.
+function recordIn(directory: string, name: string): AttachmentRecord | undefined {
+  const text = readOwn(join(directory, name));
+  return text === undefined ? undefined : recordOf(name, text);
+}
+
+// A file that is about another attachment than its name says was put there by somebody else.
+function recordOf(name: string, text: string): AttachmentRecord | undefined {
+  const read = readRecord(text);
+  if (read.kind === "newer") throw new NewerRecordError(name, read.newer);
+  return read.kind === "record" && recordName(read.record) === name ? read.record : undefined;
+}
+
+// Parsed only where the text says what is looked for: there may be hundreds. What a newer one says is not known, so that it is
+// in the way of whoever asks about others.
 function readableRecord(directory: string, name: string, text: string): AttachmentRecord[] {
   if (parseRecordName(name) === undefined) return [];
   try {
     const found = readOwn(join(directory, name));
-    const record = found?.includes(text) === true ? parseRecord(found) : undefined;
-    return record !== undefined && recordName(record) === name ? [record] : [];
-  } catch {
+    const record = found?.includes(text) === true ? recordOf(name, found) : undefined;
+    return record === undefined ? [] : [record];
+  } catch (error) {
+    if (error instanceof NewerRecordError) throw error;
     // Another attachment's bad file is told by the commands about that one.
     return [];
   }

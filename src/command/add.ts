@@ -5,6 +5,7 @@ import { renderRestore } from "../netfilter/restore.ts";
 import { freshTransaction } from "../netfilter/transaction.ts";
 import type { Netns } from "../netns/path.ts";
 import { familiesNow, type Plan } from "../upkeep/families.ts";
+import { hearing } from "../upkeep/heard.ts";
 import { enter } from "../upkeep/netns.ts";
 import { deriveIntent } from "../upkeep/pod/intent.ts";
 import { redirect } from "../upkeep/redirect.ts";
@@ -13,8 +14,9 @@ import { askingOf, type Call, type Told } from "./call.ts";
 /** Redirects the attachment. Gives ADD's stdout; throws with nothing left half-way that a DEL does not find. */
 export async function add(call: Call, told: Told): Promise<string> {
   const prevResult = readPrevResult(call.network);
+  const { log, warnings: warned } = hearing(call.log);
   await enter(call, call.subject, async (here) => {
-    const derived = await deriveIntent(askingOf(call), prevResult);
+    const derived = await deriveIntent(askingOf({ ...call, log }), prevResult);
     if (derived.kind === "skip") {
       told.skipped = derived.reason;
       return;
@@ -23,7 +25,7 @@ export async function add(call: Call, told: Told): Promise<string> {
     if (call.settings.simulate) await simulate(call, here.netns, { plan: derived, told });
     else {
       const onRules = (redirected: Told) => void Object.assign(told, redirected);
-      await redirect(call, here, { ...derived, onRules });
+      await redirect(call, here, { ...derived, warned, onRules });
     }
   });
   return prevResult.text;

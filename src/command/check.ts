@@ -1,5 +1,5 @@
 // CHECK: is the attachment redirected as was intended? Reads all backends, changes nothing.
-import type { AttachmentRecord } from "../attachment/record.ts";
+import { type AttachmentRecord, familiesIn } from "../attachment/record.ts";
 import { CniError, errorCode } from "../cni/error.ts";
 import { readPrevResult } from "../cni/result.ts";
 import { familiesOf } from "../mesh/profile.ts";
@@ -42,7 +42,7 @@ async function expectedByRecord(
   told: Told,
 ): Promise<Expected> {
   const expected = await expectedBy(call, record);
-  told.families = record.intent.families;
+  told.families = familiesIn(record);
   told.backend = expected.choice.backend;
   return expected;
 }

@@ -1,5 +1,6 @@
 // GC: forgets the attachments of this network that the runtime no longer knows. Records only: a netns that is gone took
 // its rules along, and one that lives on may be somebody else's by now.
+import { NewerRecordError } from "../attachment/newer.ts";
 import { type AttachmentKey, type AttachmentRecord, isAbout } from "../attachment/record.ts";
 import { isJsonObject, type JsonObject, member } from "../cni/conf.ts";
 import { CniError, errorCode } from "../cni/error.ts";
@@ -20,7 +21,8 @@ export async function gc(call: Call, told: Told): Promise<string> {
   });
   const unlisted = store
     .entries()
-    .filter(({ key }) => key.network === network.name && !valid.includes(idOf(key)));
+    .filter(({ key }) => key.network === network.name && !valid.includes(idOf(key)))
+    .filter(({ key }) => isUnderstood(call, key));
   // What was written since may be of an ADD that runs beside us, which the list cannot know. The next GC takes it.
   const isGoing = await Promise.all(
     unlisted.map(async ({ key, writtenMs }) => writtenMs < began || (await isGone(call, key))),
@@ -35,6 +37,18 @@ export async function gc(call: Call, told: Told): Promise<string> {
     `${problems.length} of ${stale.length} stale records of network ${network.name} could not be removed`,
     { details: problems.join("; ") },
   );
+}
+
+// A record of a later release stays, and so do those of its container, which it may have to do with.
+function isUnderstood({ store, log }: Call, { containerId }: AttachmentKey): boolean {
+  try {
+    store.ofContainer(containerId);
+    return true;
+  } catch (error) {
+    if (!(error instanceof NewerRecordError)) throw error;
+    log.warn({ containerId, err: error }, "the record is kept");
+    return false;
+  }
 }
 
 /** File times come from a clock that the kernel moves on in steps. */

@@ -33,6 +33,8 @@ export type Applied = {
   readonly left: readonly Left[];
   /** What the netns has of the families that need not be redirected. */
   readonly presence: Presence | undefined;
+  /** The versions of the tools that read the tables, as they say them. */
+  readonly versions: Converged["versions"];
 };
 
 export type Applying = {
@@ -177,21 +179,22 @@ async function settle(
 ): Promise<Applied> {
   const { here } = work;
   const { choice, free } = chosen;
-  const { written, created, left, presence } = done;
+  const { written, created, left, presence, versions } = done;
   const [elsewhere] = doubled;
-  if (elsewhere === undefined) return { choice, changed: written, created, left, presence };
+  if (elsewhere === undefined)
+    return { choice, changed: written, created, left, presence, versions };
   const placed = placedOf(work, done);
   // Nothing of ours was here before, and nobody named this backend: the pod's rules stay where they were.
   const stays = free && created.length === placed.length;
-  const kept = stays ? await staying(task, here, { elsewhere, placed }) : choice;
+  const kept = stays ? await staying(task, here, { elsewhere, placed }) : { choice, versions };
   const newly = placed.map(({ family }) => ({ backend: choice.backend, family }));
   const all = [...newly, ...doubled.map(({ backend, family }) => ({ backend, family }))];
-  const spots = all.filter(({ backend }) => backend !== kept.backend);
+  const spots = all.filter(({ backend }) => backend !== kept.choice.backend);
   const cleared = await removeSpots(task, here, { own: ownOf(placed), spots });
   const gone = [...new Set(spots.map(({ backend }) => backend))].join(", ");
-  task.log.info({ kept: kept.backend, cleaned: gone }, "own chains were in both backends");
+  task.log.info({ kept: kept.choice.backend, cleaned: gone }, "own chains were in both backends");
   const changed = [...new Set([...written, ...cleared])];
-  return { choice: kept, changed, created: [], left, presence };
+  return { ...kept, changed, created: [], left, presence };
 }
 
 type Staying = { readonly elsewhere: Spot; readonly placed: readonly Ruleset[] };
@@ -201,12 +204,12 @@ async function staying(
   task: Task,
   here: Entered,
   { elsewhere, placed }: Staying,
-): Promise<BackendChoice> {
+): Promise<Pick<Applied, "choice" | "versions">> {
   const decided = { backend: elsewhere.backend, reason: "own chains were there" };
   const wanted = placed.map(({ family }) => family);
-  const kept = await equip(openPrograms(task.deps), decided, wanted);
-  await converge(sessionOf(task, here.netns, kept), placed);
-  return kept;
+  const choice = await equip(openPrograms(task.deps), decided, wanted);
+  const { versions } = await converge(sessionOf(task, here.netns, choice), placed);
+  return { choice, versions };
 }
 
 function tellNss({ deps, log }: Task, unmasked: boolean): void {

@@ -1,5 +1,6 @@
 // Which attachments a netns has, by their records. A netns has one ruleset, that of the latest ADD: CHECK compares with
 // it, and whoever goes leaves it to those that stay.
+import { isDeepStrictEqual } from "node:util";
 import {
   type AttachmentKey,
   type AttachmentRecord,
@@ -8,6 +9,7 @@ import {
   latestOf,
   type Place,
 } from "../attachment/record.ts";
+import { type Befores, beforesIn, withBefores } from "../attachment/settings.ts";
 import type { Store } from "../attachment/store.ts";
 import type { NetnsId } from "../netns/identity.ts";
 import type { Entered, Task } from "./task.ts";
@@ -21,8 +23,8 @@ export type Attached = {
   readonly siblings: readonly AttachmentRecord[];
   /** The one whose rules the netns has: the last whose ADD came to its end. */
   readonly latest: AttachmentRecord | undefined;
-  /** What the close-wait setting was before any of them changed it. */
-  readonly closeWaitBefore: string | undefined;
+  /** What the netns' kernel settings were before any of them changed them. */
+  readonly befores: Befores;
 };
 
 /** The attachments of the container in this netns. @throws Fault io as the store's read does. */
@@ -40,8 +42,7 @@ export function attachedTo({ store }: Pick<Task, "store">, { key, netns }: Here)
     own,
     siblings,
     latest: latestOf(applied) ?? latestOf(all),
-    closeWaitBefore: all.find(({ closeWaitBefore }) => closeWaitBefore !== undefined)
-      ?.closeWaitBefore,
+    befores: beforesIn(all),
   };
 }
 
@@ -57,7 +58,7 @@ function isOf(key: AttachmentKey, { network, ifName }: AttachmentRecord): boolea
 type Here = Pick<Entered, "key" | "netns">;
 
 /**
- * Leaves what a record tells of the netns to those that stay: what the setting was before, and its rules, if they are the
+ * Leaves what a record tells of the netns to those that stay: what the settings were before, and its rules, if they are the
  * last that were written.
  */
 export function handOver(
@@ -69,11 +70,8 @@ export function handOver(
   if (heir === undefined) return;
   const isLast = record.state !== "intended" && isLater(record, heir);
   const { network, containerId, ifName, pod, netns } = heir;
-  const closeWaitBefore = heir.closeWaitBefore ?? record.closeWaitBefore;
-  const left = {
-    ...(isLast ? record : heir),
-    ...{ network, containerId, ifName, pod, netns },
-    ...(closeWaitBefore === undefined ? {} : { closeWaitBefore }),
-  };
-  if (isLast || closeWaitBefore !== heir.closeWaitBefore) store.write(left);
+  const kept = isLast ? record : heir;
+  const settings = withBefores(kept.settings, beforesIn([heir, record]));
+  if (!isLast && isDeepStrictEqual(settings, heir.settings)) return;
+  store.write({ ...kept, ...{ network, containerId, ifName, pod, netns }, settings });
 }

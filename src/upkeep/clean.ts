@@ -1,8 +1,10 @@
 // Cleans up after one attachment: its rules and kernel settings are taken back, and it is forgotten. Lenient, since what is
 // gone cannot be cleaned: whatever can be missing or wrong here is told to the log. Serves DEL.
+import { NewerRecordError } from "../attachment/newer.ts";
 import {
   type AttachmentKey,
   type AttachmentRecord,
+  familiesIn,
   isAbout,
   isLater,
 } from "../attachment/record.ts";
@@ -30,11 +32,8 @@ export type Cleaned = {
  * @throws what the store does where the record cannot be taken away.
  */
 export async function clean(task: Task, subject: Subject): Promise<Cleaned> {
-  const record = readRecord(task, subject.key);
-  if (record === undefined) {
-    task.store.remove(subject.key);
-    return { isForgotten: true };
-  }
+  const record = found(task, subject.key);
+  if (record === undefined || record === "newer") return { isForgotten: record === undefined };
   // The runtime names none when it is gone.
   if (subject.netns.path === "") return forget(task, record);
   let isInside = false;
@@ -51,12 +50,16 @@ export async function clean(task: Task, subject: Subject): Promise<Cleaned> {
   }
 }
 
-// One that is not ours, or no file, tells nothing, and goes.
-function readRecord({ store, log }: Task, key: AttachmentKey): AttachmentRecord | undefined {
+// What is no record tells nothing, and goes. One of a later release stays, with the rules that it is about.
+function found({ store, log }: Task, key: AttachmentKey): AttachmentRecord | "newer" | undefined {
   try {
-    return store.read(key);
+    const record = store.read(key);
+    if (record === undefined) store.removeNone(key);
+    return record;
   } catch (error) {
     log.warn({ err: error }, "the record cannot be used, so no rule is touched");
+    if (error instanceof NewerRecordError) return "newer";
+    store.remove(key);
     return undefined;
   }
 }
@@ -75,8 +78,8 @@ function kept({ log }: Task, error: unknown): Cleaned {
 
 // Whoever held the lock before us may have written another record, or taken it away.
 async function cleanUp(task: Task, here: Entered): Promise<Cleaned> {
-  const record = readRecord(task, here.key);
-  if (record === undefined) return { isForgotten: true };
+  const record = found(task, here.key);
+  if (record === undefined || record === "newer") return { isForgotten: record === undefined };
   let cleaned: Pick<Cleaned, "changed"> = {};
   try {
     if (await isOurs(task, here.netns, record)) cleaned = await leave(task, here);
@@ -121,10 +124,10 @@ async function leave(task: Task, here: Entered): Promise<Pick<Cleaned, "changed"
     leaveTo(task, own, siblings);
     return {};
   }
-  const { backend, intent, rulesets } = own;
-  const written = { backend, families: intent.families, own: ownOf(rulesets) };
+  const { backend, rulesets, settings } = own;
+  const written = { backend, families: familiesIn(own), own: ownOf(rulesets) };
   const changed = await removeAll(task, here, written);
-  await giveBackSettings(task, here.netns, own);
+  await giveBackSettings(task, here.netns, settings);
   return { changed };
 }
 

@@ -1,6 +1,6 @@
 // What becomes of the families that a conf wants, in one netns: which are redirected, which are left out, and what is said of
 // it. Serves redirect and observe, and CHECK where there is no record.
-import type { AttachmentRecord } from "../attachment/record.ts";
+import { type AttachmentRecord, familiesIn } from "../attachment/record.ts";
 import { optionNames } from "../conf/names.ts";
 import { familiesOf, type Intent, narrowed } from "../mesh/profile.ts";
 import type { Left } from "../netfilter/converge/left-out.ts";
@@ -64,12 +64,11 @@ export async function familiesNow(task: Task, netns: Netns, plan: Plan): Promise
 /**
  * The families to watch for: wanted, and not redirected. A record of an older version does not tell; then the conf does.
  */
-export function openFamilies(task: Task, { intent, open }: Recorded): Family[] {
-  const wanted = open ?? task.settings.families;
-  return wanted.filter((family) => !intent.families.includes(family));
+export function openFamilies(task: Task, record: AttachmentRecord): Family[] {
+  const redirected = familiesIn(record);
+  const wanted = record.open ?? task.settings.families;
+  return wanted.filter((family) => !redirected.includes(family));
 }
-
-type Recorded = Pick<AttachmentRecord, "intent" | "open">;
 
 /** The open families that the netns speaks by now. */
 export function spokenDrifts(

@@ -1,12 +1,13 @@
 // An attachment by its record alone, as whoever watches goes by it: what is expected of its netns, whether it is so, and how
 // that is brought about again.
-import { type AttachmentRecord, intentOf, profileOf } from "../attachment/record.ts";
+import { type AttachmentRecord, familiesIn, profileOf } from "../attachment/record.ts";
 import type { Intent } from "../mesh/profile.ts";
 import { chooseRecorded } from "../node/backend.ts";
 import { attachedTo } from "./attached.ts";
 import { openFamilies } from "./families.ts";
 import type { Expected } from "./observe.ts";
 import { type Redirected, redirect } from "./redirect.ts";
+import { wishedIn } from "./settings.ts";
 import type { Entered, Task } from "./task.ts";
 
 /**
@@ -21,12 +22,12 @@ export function recordFor(task: Task, here: Entered): AttachmentRecord | undefin
 
 /** What a record lets expect of its netns. @throws Fault rejected where the node has no programs for its backend by now. */
 export async function expectedBy(task: Task, record: AttachmentRecord): Promise<Expected> {
-  const { choice } = await chooseRecorded(task, record.intent.families, record.backend);
+  const { choice } = await chooseRecorded(task, familiesIn(record), record.backend);
   return {
     rulesets: record.rulesets,
-    standFor: profileOf(record).standFor,
+    standFor: profileOf(record)?.standFor ?? (() => false),
     choice,
-    settings: intentOf(record)?.settings ?? [],
+    settings: wishedIn(record),
     open: openFamilies(task, record),
     optional: [],
   };
@@ -37,18 +38,13 @@ export async function expectedBy(task: Task, record: AttachmentRecord): Promise<
  * @throws as redirect does.
  */
 export function repair(task: Task, here: Entered, record: AttachmentRecord): Promise<Redirected> {
-  const { backend, backendReason: reason, intent } = record;
-  return redirect(task, here, {
-    intent: meantBy(task, record),
-    required: intent.families,
-    recorded: { backend, reason },
-  });
+  const intent = meantBy(task, record);
+  return redirect(task, here, { intent, required: familiesIn(record), recorded: record });
 }
 
 // The rules as they were written: another version may spell them anew. Of open families there are none yet.
 function meantBy(task: Task, record: AttachmentRecord): Intent {
-  const { families: _, ...words } = record.intent;
-  const open = openFamilies(task, record);
-  const { rulesets = [], settings = [] } = profileOf(record).readIntent(words, open) ?? {};
-  return { words, rulesets: [...record.rulesets, ...rulesets], settings };
+  const { intent: words, rulesets } = record;
+  const spelt = profileOf(record)?.readIntent(words, openFamilies(task, record))?.rulesets ?? [];
+  return { words, rulesets: [...rulesets, ...spelt], settings: wishedIn(record) };
 }

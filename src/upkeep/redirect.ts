@@ -3,13 +3,14 @@
 import type { AttachmentRecord } from "../attachment/record.ts";
 import { familiesOf, type Intent, narrowed } from "../mesh/profile.ts";
 import { jobFor } from "../netfilter/converge/job.ts";
-import type { BackendChoice } from "../netfilter/iptables/tools.ts";
-import type { Backend, Family } from "../netfilter/table.ts";
+import { replacing } from "../netfilter/own.ts";
+import type { Backend, Family, Ruleset } from "../netfilter/table.ts";
 import { freshTransaction } from "../netfilter/transaction.ts";
 import { type Chosen, chooseFor, chooseRecorded } from "../node/backend.ts";
 import { type Applied, applyRules } from "./apply.ts";
 import { type Attached, attachedTo } from "./attached.ts";
 import { type Plan, tellFamilies, withoutLeft } from "./families.ts";
+import { hearing } from "./heard.ts";
 import { locked } from "./locked.ts";
 import { setSettings } from "./settings.ts";
 import type { Entered, Task } from "./task.ts";
@@ -17,8 +18,10 @@ import { type Failed, undo } from "./undo.ts";
 import { appliedRecord, intendedRecord, recording, requireName } from "./writing.ts";
 
 export type Redirecting = Plan & {
-  /** The backend that the attachment's rules are in, and why; not given: it is chosen. */
-  readonly recorded?: Pick<BackendChoice, "backend" | "reason">;
+  /** The record by which it is done: mesh and backend are those. Not given: those of the task. */
+  readonly recorded?: AttachmentRecord;
+  /** What was warned of before. */
+  readonly warned?: readonly string[];
   /** Told when the rules are in place: kernel settings and record may fail yet. */
   readonly onRules?: (redirected: Redirected) => void;
 };
@@ -48,28 +51,33 @@ async function bringAbout(task: Task, here: Entered, plan: Redirecting): Promise
   const chosen = await choose(task, plan);
   // What there are no programs for is not written.
   const intent = narrowed(plan.intent, (family) => chosen.choice.tools.has(family));
+  const former = [before.own, ...before.siblings].flatMap((one) => one?.rulesets ?? []);
+  const rulesets = intent.rulesets.map((one) => replacing(one, former));
   // And before the record: what can never be loaded is the conf's fault.
-  for (const ruleset of intent.rulesets) {
-    jobFor(chosen.choice, ruleset, freshTransaction(ruleset));
-  }
-  return await carryOut(task, here, { ...plan, intent, before, chosen });
+  for (const ruleset of rulesets) jobFor(chosen.choice, ruleset, freshTransaction(ruleset));
+  return await carryOut(task, here, { ...plan, intent, rulesets, before, chosen });
 }
 
 async function choose(task: Task, { intent, required, recorded }: Redirecting): Promise<Chosen> {
   const wanted = familiesOf(intent);
   if (recorded === undefined) return await chooseFor(task, { wanted, required });
   const { choice, free } = await chooseRecorded(task, wanted, recorded.backend);
-  return { choice: { ...choice, reason: recorded.reason }, free };
+  return { choice: { ...choice, reason: recorded.backendReason }, free };
 }
 
-type Work = Redirecting & { readonly before: Attached; readonly chosen: Chosen };
+type Work = Redirecting & {
+  readonly before: Attached;
+  readonly chosen: Chosen;
+  /** The intent's, with what of earlier ones in this netns goes. */
+  readonly rulesets: readonly Ruleset[];
+};
 
 /** How far it came. */
 type Reached = { -readonly [key in "record" | "done" | "isSet"]: Failed[key] };
 
 async function carryOut(task: Task, here: Entered, work: Work): Promise<Redirected> {
-  const { intent, before, chosen } = work;
-  const record = intendedRecord(task, here, { intent, choice: chosen.choice, before });
+  const { before, recorded } = work;
+  const record = intended(task, here, work);
   const reached: Reached = { record, done: undefined, isSet: false };
   const keep = (record: AttachmentRecord) => {
     recording(here, () => task.store.write(record));
@@ -77,17 +85,18 @@ async function carryOut(task: Task, here: Entered, work: Work): Promise<Redirect
   };
   const took: boolean[] = [];
   const tookBack = (isAsBefore: boolean) => void took.push(isAsBefore);
+  const { log, warnings } = hearing(task.log, work.warned ?? recorded?.warnings);
   keep(record);
   try {
-    const done = await applyIntent(task, here, { ...work, tookBack });
+    const done = await applyIntent({ ...task, log }, here, { ...work, tookBack });
     reached.done = done;
-    const applied = withoutLeft(intent, done.left);
+    const applied = withoutLeft(work.intent, done.left);
     const redirected = redirectedBy(applied, done);
     work.onRules?.(redirected);
-    tellFamilies(task, done);
+    tellFamilies({ ...task, log }, done);
     const set = await setSettings(task, here, { record: reached.record, keep });
-    reached.isSet = reached.record.closeWaitBefore !== undefined;
-    keep(appliedRecord(set, { ...done, intent: applied }));
+    reached.isSet = reached.record.settings.some((one) => one.before !== undefined);
+    keep(appliedRecord(set, { ...done, rulesets: applied.rulesets, warnings }));
     return redirected;
   } catch (error) {
     const isAsBefore = reached.done === undefined && took.length > 0 && took.every(Boolean);
@@ -96,12 +105,18 @@ async function carryOut(task: Task, here: Entered, work: Work): Promise<Redirect
   }
 }
 
+function intended(task: Task, here: Entered, work: Work): AttachmentRecord {
+  const { intent, rulesets, before, chosen, recorded } = work;
+  const profile = recorded?.profile ?? task.settings.profile.name;
+  const planned = { ...intent, rulesets };
+  return intendedRecord(task, here, { profile, intent: planned, choice: chosen.choice, before });
+}
+
 type Applying = Work & { readonly tookBack: (isAsBefore: boolean) => void };
 
 function applyIntent(task: Task, here: Entered, work: Applying): Promise<Applied> {
-  const { intent, required, before, chosen, tookBack } = work;
+  const { rulesets, required, before, chosen, tookBack } = work;
   const isKnown = before.latest !== undefined;
-  const { rulesets } = intent;
   return applyRules(task, { here, rulesets, required, isKnown, tookBack }, chosen);
 }
 

@@ -1,17 +1,23 @@
 // The kernel settings of a netns: as the pod wants them while an attachment is there that does, else as they were before us.
-// Records of this format keep one value from before, that of the one setting that their mesh may change.
-import { type AttachmentRecord, intentOf, profileOf } from "../attachment/record.ts";
+import { type AttachmentRecord, profileOf, type RecordedSetting } from "../attachment/record.ts";
+import { withBefores } from "../attachment/settings.ts";
 import { Fault } from "../fault.ts";
-import type { Setting } from "../mesh/profile.ts";
+import type { Setting, SettingWords } from "../mesh/profile.ts";
 import type { Netns } from "../netns/path.ts";
 import { readSysctl, writeSysctl } from "../netns/sysctl.ts";
 import type { SettingDrift } from "./drift.ts";
 import { type Entered, lookingOf, nameOf, type Task } from "./task.ts";
 
+/** The record as it stands, and what keeps another in its place. */
+export type Keeping = {
+  readonly record: AttachmentRecord;
+  readonly keep: (record: AttachmentRecord) => void;
+};
+
 /**
  * Brings the settings to what the record intends. After the rules: they load conntrack, which has the settings.
  * What was there before is kept in the record first (`keep`), so that no death in between loses it.
- * @returns the record, with what the settings were before the first of us.
+ * @returns the record, with what the settings were before the first of us, and without those that nobody wishes any more.
  * @throws Fault try-again or netns-unusable, which names pod, wish and file.
  */
 export async function setSettings(
@@ -19,29 +25,22 @@ export async function setSettings(
   here: Entered,
   { record, keep }: Keeping,
 ): Promise<AttachmentRecord> {
-  const { netns } = here;
-  const { closeWaitBefore, ...rest } = record;
-  const [wanted] = intentOf(record)?.settings ?? [];
-  try {
-    if (wanted === undefined) {
-      await giveBackSettings(task, netns, record);
-      return rest;
+  let told = record;
+  for (const setting of record.settings) {
+    const { name, value } = setting;
+    const saying = { here, words: profileOf(record)?.settings.get(name) };
+    if (setting.before === undefined) {
+      const before = await said(saying, () => readSysctl(here.netns, name, lookingOf(task)));
+      told = { ...told, settings: withBefores(told.settings, new Map([[name, before]])) };
+      keep(told);
     }
-    const before = closeWaitBefore ?? (await readSysctl(netns, wanted.name, lookingOf(task)));
-    const told = { ...record, closeWaitBefore: before };
-    if (closeWaitBefore === undefined) keep(told);
-    await writeSysctl(netns, wanted, lookingOf(task));
-    return told;
-  } catch (error) {
-    throw toldOf(here, record, error);
+    const target = value ?? setting.before;
+    if (target === undefined) continue;
+    const wanted = { name, value: target };
+    await said(saying, () => writeSysctl(here.netns, wanted, lookingOf(task)));
   }
+  return { ...told, settings: told.settings.filter(({ value }) => value !== undefined) };
 }
-
-/** The record as it stands, and what keeps another in its place. */
-export type Keeping = {
-  readonly record: AttachmentRecord;
-  readonly keep: (record: AttachmentRecord) => void;
-};
 
 /** The settings that have other values than these. @throws Fault as readSysctl does. */
 export async function settingDrifts(
@@ -57,29 +56,32 @@ export async function settingDrifts(
   return drifts;
 }
 
-/** Gives the settings back as they were before the first attachment, if one of them changed them. */
+/** The settings that a record wishes for. */
+export function wishedIn({ settings }: Pick<AttachmentRecord, "settings">): Setting[] {
+  return settings.flatMap(({ name, value }) => (value === undefined ? [] : [{ name, value }]));
+}
+
+/** Gives the settings back as they were before the first attachment, as far as one of them changed them. */
 export async function giveBackSettings(
   task: Task,
   netns: Netns,
-  record: AttachmentRecord,
+  settings: readonly RecordedSetting[],
 ): Promise<void> {
-  for (const setting of settingsBefore(record)) {
-    await writeSysctl(netns, setting, lookingOf(task));
+  for (const { name, before } of settings) {
+    if (before !== undefined) await writeSysctl(netns, { name, value: before }, lookingOf(task));
   }
 }
 
-/** What the settings were before the first of us changed them. */
-function settingsBefore(record: AttachmentRecord): Setting[] {
-  const { closeWaitBefore: value } = record;
-  if (value === undefined) return [];
-  return [...profileOf(record).settings.keys()].map((name) => ({ name, value }));
-}
+type Saying = { readonly here: Entered; readonly words: SettingWords | undefined };
 
-function toldOf(here: Entered, record: AttachmentRecord, error: unknown): unknown {
-  if (!(error instanceof Fault) || !error.message.startsWith("a kernel setting")) return error;
-  const [words] = profileOf(record).settings.values();
-  if (words === undefined) return error;
-  const message = `${nameOf(here)} wants ${words.wish}, and ${error.message}`;
-  const details = `${error.details}; it is ${words.source}`;
-  return new Fault(error.kind, message, { details, cause: error });
+// So that whoever reads the error knows whose wish it was, and where it comes from.
+async function said<T>({ here, words }: Saying, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof Fault) || words === undefined) throw error;
+    const message = `${nameOf(here)} wants ${words.wish}, and ${error.message}`;
+    const details = `${error.details}; it is ${words.source}`;
+    throw new Fault(error.kind, message, { details, cause: error });
+  }
 }

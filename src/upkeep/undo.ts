@@ -1,14 +1,15 @@
 // After a redirect that failed: the netns and the record as they were before it, or, where that cannot be brought about or not
 // be seen, the record that says what was intended, by which DEL finds whatever is there.
-import { type AttachmentRecord, intentOf } from "../attachment/record.ts";
+import { type AttachmentRecord, familiesIn } from "../attachment/record.ts";
+import { withBefores } from "../attachment/settings.ts";
 import { Fault } from "../fault.ts";
 import { BatchError } from "../netfilter/iptables/client.ts";
-import { type Own, ownOf } from "../netfilter/own.ts";
+import { type Own, ownOf, replacing } from "../netfilter/own.ts";
 import { chooseRecorded } from "../node/backend.ts";
 import { type Applied, applyRules } from "./apply.ts";
 import type { Attached } from "./attached.ts";
 import { findOwn, removeSpots } from "./removal.ts";
-import { giveBackSettings } from "./settings.ts";
+import { giveBackSettings, wishedIn } from "./settings.ts";
 import type { Entered, Task } from "./task.ts";
 
 /** A redirect that failed. */
@@ -52,25 +53,32 @@ async function takeBack(task: Task, failed: Failed): Promise<boolean> {
   // A child that was ended may have set it or not.
   const isSet = failed.isSet || (error instanceof Fault && error.kind === "try-again");
   if (task.remainingMs() < leastMs) return false;
-  if (latest !== undefined) await bringBack(task, here, latest);
+  if (latest !== undefined) await bringBack(task, here, { latest, record });
   else if (failed.done !== undefined) {
     await removeMade(task, here, { ...failed.done, own: ownOf(record.rulesets) });
   }
   if (isSet) {
-    const [setting] = latest === undefined ? [] : (intentOf(latest)?.settings ?? []);
-    const closeWaitBefore = setting?.value ?? record.closeWaitBefore;
-    await giveBackSettings(task, netns, { ...record, closeWaitBefore });
+    const wished = wishedIn(latest ?? { settings: [] }).map(
+      ({ name, value }) => [name, value] as const,
+    );
+    await giveBackSettings(task, netns, withBefores(record.settings, new Map(wished)));
   }
   if (latest !== undefined) return true;
-  const { backend, intent } = record;
-  const written = { backend, families: intent.families, own: ownOf(record.rulesets) };
+  const { backend, rulesets } = record;
+  const written = { backend, families: familiesIn(record), own: ownOf(rulesets) };
   return (await findOwn(task, netns, written)).length === 0;
 }
 
-async function bringBack(task: Task, here: Entered, latest: AttachmentRecord): Promise<void> {
-  const { rulesets, intent } = latest;
-  const chosen = await chooseRecorded(task, intent.families, latest.backend);
-  const required = intent.families;
+type BringingBack = Pick<Failed, "record"> & { readonly latest: AttachmentRecord };
+
+async function bringBack(
+  task: Task,
+  here: Entered,
+  { latest, record }: BringingBack,
+): Promise<void> {
+  const required = familiesIn(latest);
+  const chosen = await chooseRecorded(task, required, latest.backend);
+  const rulesets = latest.rulesets.map((one) => replacing(one, record.rulesets));
   await applyRules(task, { here, rulesets, required, isKnown: true }, chosen);
 }
 

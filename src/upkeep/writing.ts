@@ -4,18 +4,24 @@ import {
   type AttachmentKey,
   type AttachmentRecord,
   longestNameBytes,
+  type RecordedTools,
+  recordFormat,
   recordName,
 } from "../attachment/record.ts";
+import { withBefores } from "../attachment/settings.ts";
 import { Fault } from "../fault.ts";
-import { familiesOf, type Intent } from "../mesh/profile.ts";
-import type { Left } from "../netfilter/converge/left-out.ts";
+import type { Intent } from "../mesh/profile.ts";
 import type { BackendChoice } from "../netfilter/iptables/tools.ts";
+import type { Ruleset } from "../netfilter/table.ts";
 import { version } from "../version.ts";
+import type { Applied } from "./apply.ts";
 import type { Attached } from "./attached.ts";
 import { type Entered, nameOf, type Task } from "./task.ts";
 
 /** What is about to be done, through which backend, and what the netns' attachments were before. */
 export type Intended = {
+  /** The mesh's name. */
+  readonly profile: string;
   readonly intent: Intent;
   readonly choice: BackendChoice;
   readonly before: Attached;
@@ -23,54 +29,61 @@ export type Intended = {
 
 /** The record from before the first rule. */
 export function intendedRecord(task: Task, here: Entered, intended: Intended): AttachmentRecord {
-  const { intent, choice, before } = intended;
+  const { profile, intent, choice, before } = intended;
   const { path, device, inode } = here.netns;
-  const { closeWaitBefore } = before;
   const { boot, sinceBootMs } = task.store.moment();
   return {
-    format: 1,
+    format: recordFormat,
     state: "intended",
     ...here.key,
     pod: here.pod,
     netns: { path: resolve(path), device, inode },
     ...(boot === "" ? {} : { boot, sinceBootMs }),
-    ...(closeWaitBefore === undefined ? {} : { closeWaitBefore }),
-    ...ruled(intent, choice),
+    profile,
+    intent: intent.words,
+    settings: withBefores(intent.settings, before.befores),
+    ...ruled(intent.rulesets, choice),
+    warnings: [],
     time: new Date(task.deps.clock.epochMs()).toISOString(),
     version,
   };
 }
 
 /** What was done in the end. */
-export type Done = {
-  readonly intent: Intent;
-  readonly choice: BackendChoice;
-  readonly left: readonly Left[];
+export type Done = Pick<Applied, "choice" | "left" | "versions"> & {
+  /** As they are now. */
+  readonly rulesets: readonly Ruleset[];
+  readonly warnings: readonly string[];
 };
 
 /** The record of work that is done. */
 export function appliedRecord(intended: AttachmentRecord, done: Done): AttachmentRecord {
-  const { intent, choice, left } = done;
-  const open = left.map(({ family }) => family);
+  const open = done.left.map(({ family }) => family);
   return {
     ...intended,
     state: "applied",
-    ...ruled(intent, choice),
+    ...ruled(done.rulesets, done.choice, done.versions),
     ...(open.length === 0 ? {} : { open }),
+    warnings: [...done.warnings],
   };
 }
 
+type Ruled = Pick<AttachmentRecord, "rulesets" | "backend" | "backendReason" | "tools">;
+
 // What a record says of the rules themselves.
 function ruled(
-  intent: Intent,
-  { backend, reason }: BackendChoice,
-): Pick<AttachmentRecord, "intent" | "rulesets" | "backend" | "backendReason"> {
-  return {
-    intent: { families: familiesOf(intent), ...intent.words },
-    rulesets: [...intent.rulesets],
-    backend,
-    backendReason: reason,
-  };
+  rulesets: readonly Ruleset[],
+  { backend, reason, tools }: BackendChoice,
+  versions: Applied["versions"] = new Map(),
+): Ruled {
+  const used = rulesets.flatMap(({ family }): RecordedTools[] => {
+    const found = tools.get(family);
+    if (found === undefined) return [];
+    const version = versions.get(family);
+    const { restore, save } = found;
+    return [{ family, restore, save, ...(version === undefined ? {} : { version }) }];
+  });
+  return { rulesets: [...rulesets], backend, backendReason: reason, tools: used };
 }
 
 /** Does what has to do with the record. @throws what the work does; of a Fault it is told whose record it is. */

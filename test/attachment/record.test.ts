@@ -1,4 +1,4 @@
-// The record's text and name.
+// Which records are about a netns, which is the later one, and their names.
 import { expect, test } from "vitest";
 import {
   type AttachmentKey,
@@ -6,68 +6,10 @@ import {
   isAbout,
   isLater,
   latestOf,
-  parseRecord,
   parseRecordName,
   recordName,
-  renderRecord,
 } from "../../src/attachment/record.ts";
-import { buildRulesets } from "../../src/mesh/linkerd/ruleset.ts";
 import { someRecord } from "../fake/record.ts";
-import { cases } from "../lab/case.ts";
-
-test.each(cases)("parseRecord() takes back what renderRecord() gives: $name", (entry) => {
-  const intent = { families: [...entry.families], ...entry.intent };
-  const rulesets = buildRulesets(entry.intent, entry.families);
-  const record = { ...someRecord, intent, rulesets };
-  expect(parseRecord(renderRecord(record))).toEqual(record);
-});
-
-test("renderRecord() ends with one newline", () => {
-  expect(renderRecord(someRecord)).toBe(`${JSON.stringify(someRecord, null, 2)}\n`);
-});
-
-const whole = renderRecord(someRecord);
-const changed = (change: object) => JSON.stringify({ ...someRecord, ...change });
-const broken: [when: string, text: string][] = [
-  ["it is empty", ""],
-  ["it is cut short", whole.slice(0, -10)],
-  ["it is no object", "[]"],
-  ["it is of another format", changed({ format: 2 })],
-  ["it has no format", changed({ format: undefined })],
-  ["its backend is unknown", changed({ backend: "bpf" })],
-  ["its inode is a string", changed({ netns: { path: "/n", device: 4, inode: "1" } })],
-  ["its intent names no family", changed({ intent: { ...someRecord.intent, families: [] } })],
-  [
-    "its intent names no known family",
-    changed({ intent: { ...someRecord.intent, families: ["ipx"] } }),
-  ],
-  ["its intent is none", changed({ intent: { ...someRecord.intent, inboundPort: 0 } })],
-  ["its rulesets are missing", changed({ rulesets: undefined })],
-  [
-    "a hook is unknown",
-    changed({
-      rulesets: [{ family: "ipv4", chains: [{ name: "A", hook: "INPUT", jump: "", rules: [] }] }],
-    }),
-  ],
-];
-
-test.each(broken)("parseRecord() takes the text for no record when %s", (_, text) => {
-  expect(parseRecord(text)).toBe(undefined);
-});
-
-test("parseRecord() reads over what a later version adds", () => {
-  expect(parseRecord(changed({ added: 1 }))).toEqual(someRecord);
-});
-
-test("parseRecord() takes back what 0.1.0 did not write", () => {
-  const more = {
-    state: "intended",
-    boot: "first",
-    sinceBootMs: 12.345,
-    closeWaitBefore: "60",
-  } as const;
-  expect(parseRecord(changed(more))).toEqual({ ...someRecord, ...more });
-});
 
 const place = { device: 4, inode: 4_026_532_201, boot: "first" };
 const about: [when: string, change: object, expected: boolean][] = [

@@ -4,6 +4,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -13,8 +14,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type AttachmentRecord, recordName, renderRecord } from "../../src/attachment/record.ts";
+import { type AttachmentRecord, recordName } from "../../src/attachment/record.ts";
+import { renderRecord } from "../../src/attachment/record-text.ts";
 import { openStore } from "../../src/attachment/store.ts";
+import { version } from "../../src/version.ts";
 import { someRecord } from "../fake/record.ts";
 import { thrownBy } from "../fake/thrown.ts";
 
@@ -90,9 +93,9 @@ test("removeThis() forgets the record that was read, and none that was written s
   expect(store.removeThis(someRecord)).toBe(true);
   store.write(someRecord);
   const read = store.read(key);
-  store.write({ ...someRecord, state: "applied" });
+  store.write({ ...someRecord, state: "intended" });
   expect(read === undefined || store.removeThis(read)).toBe(false);
-  expect(store.read(key)?.state).toBe("applied");
+  expect(store.read(key)?.state).toBe("intended");
   expect(readdirSync(directory())).toEqual(["net,c0ffee,eth0.json"]);
   const now = store.read(key);
   expect(now === undefined || store.removeThis(now)).toBe(true);
@@ -149,9 +152,9 @@ test("read() takes no record for that of another attachment, whatever its file i
 
 test("write() writes nothing that read() would not take back", () => {
   const store = openStore(stateDir);
-  const gidNought = { ...someRecord, intent: { ...someRecord.intent, proxyGid: 0 } };
+  const ruleless = { ...someRecord, rulesets: [] };
   const large = { ...someRecord, backendReason: "x".repeat(1024 * 1024) };
-  for (const record of [gidNought, large]) {
+  for (const record of [ruleless, large]) {
     expect(thrownBy(() => store.write(record))).toMatchObject({
       code: 5,
       message: "the record net,c0ffee,eth0.json could not be read again",
@@ -220,4 +223,42 @@ test("prepare() throws when the directory cannot be made", () => {
   mkdirSync(stateDir);
   writeFileSync(directory(), "");
   expect(thrownBy(() => openStore(stateDir).prepare())).toMatch(/^Error: EEXIST/);
+});
+
+const later = JSON.stringify({ format: 3, version: "0.9.0", netns: { inode: 77 } });
+
+test("a record of a later release is told by format and version, and left alone", () => {
+  const store = openStore(stateDir);
+  store.write({ ...someRecord, ifName: "net1" });
+  writeFileSync(file(), later);
+  const error = {
+    name: "NewerRecordError",
+    kind: "try-again",
+    message: `the record net,c0ffee,eth0.json has format 3, of sluice 0.9.0; sluice ${version} reads formats up to 2`,
+    details: "upgrade sluice on this node; the record and its rules are left as they are",
+  };
+  for (const read of [
+    () => store.read(key),
+    () => store.ofContainer("c0ffee"),
+    () => store.ofInode(77),
+  ]) {
+    expect(read).toThrow(expect.objectContaining(error));
+  }
+  expect(store.ofInode(78)).toEqual([]);
+  expect(store.ofContainer("other")).toEqual([]);
+  store.removeNone(key);
+  expect(store.removeThis(someRecord)).toBe(false);
+  expect(readFileSync(file(), "utf8")).toBe(later);
+});
+
+test("removeNone() takes away what is no record, and leaves one that is", () => {
+  const store = openStore(stateDir);
+  store.removeNone(key);
+  store.write(someRecord);
+  store.removeNone(key);
+  expect(store.read(key)).toEqual(someRecord);
+  writeFileSync(file(), "{");
+  writeFileSync(join(directory(), ".net,c0ffee,eth0.json.tmp"), "{");
+  store.removeNone(key);
+  expect(readdirSync(directory())).toEqual([]);
 });

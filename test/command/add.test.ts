@@ -47,7 +47,7 @@ test("ADD on a fresh netns loads both families with one child, and keeps a recor
     aliases: linkerdJumps,
   };
   expect(world.store.records.get("net,c0ffee,eth0.json")).toEqual({
-    format: 1,
+    format: 2,
     state: "applied",
     network: "net",
     containerId: "c0ffee",
@@ -56,8 +56,8 @@ test("ADD on a fresh netns loads both families with one child, and keeps a recor
     netns: { path: netnsPath, device: 4, inode: 1 },
     boot: "first",
     sinceBootMs: expect.any(Number),
+    profile: "linkerd",
     intent: {
-      families,
       inboundPort: 4143,
       outboundPort: 4140,
       proxyUid: 2102,
@@ -76,6 +76,13 @@ test("ADD on a fresh netns loads both families with one child, and keeps a recor
     })),
     backend: "nft",
     backendReason: "the conf's iptables-mode",
+    settings: [],
+    tools: families.map((family) => {
+      const program = family === "ipv4" ? "/sbin/iptables-nft" : "/sbin/ip6tables-nft";
+      const version = "1.8.9 (nf_tables)";
+      return { family, restore: `${program}-restore`, save: `${program}-save`, version };
+    }),
+    warnings: [],
     time: new Date(epochMs).toISOString(),
     version,
   });

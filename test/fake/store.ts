@@ -30,6 +30,7 @@ export function makeMemoryStore(): MemoryStore {
     remove: (key) => {
       records.delete(recordName(key));
     },
+    removeNone: () => undefined,
     removeThis: (record) => {
       const isThis = records.get(recordName(record)) === record;
       if (isThis) records.delete(recordName(record));

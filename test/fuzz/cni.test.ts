@@ -1,12 +1,8 @@
 // The protocol's texts: what is handed on is handed on whole, and what is kept reads back as it was.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  parseRecord,
-  parseRecordName,
-  recordName,
-  renderRecord,
-} from "../../src/attachment/record.ts";
+import { parseRecordName, recordName } from "../../src/attachment/record.ts";
+import { parseRecord, renderRecord } from "../../src/attachment/record-text.ts";
 import { CniError, renderError } from "../../src/cni/error.ts";
 import { rawMembers } from "../../src/cni/raw-json.ts";
 import { parseRequest } from "../../src/cni/request.ts";
@@ -41,7 +37,7 @@ test("a record reads back as it was written", { timeout: timeoutMs }, async () =
   const property = fc.property(intent, anyText, (one, text) => {
     const record = {
       ...someRecord,
-      intent: { families: [...families], ...one },
+      intent: one,
       rulesets: buildRulesets(one, families),
       backendReason: text,
     };

@@ -3,7 +3,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseRecord, parseRecordName } from "../../src/attachment/record.ts";
+import { parseRecordName } from "../../src/attachment/record.ts";
+import { readRecord } from "../../src/attachment/record-text.ts";
 import { parseArgs, podName } from "../../src/cni/args.ts";
 import { parseNetworkConf } from "../../src/cni/conf.ts";
 import { CniError } from "../../src/cni/error.ts";
@@ -104,7 +105,7 @@ export const readers: readonly Reader[] = [
   { name: "--version", read: readVersion, declares: nothing },
   { name: "presence", read: parsePresence, declares: nothing },
   { name: "nsswitch.conf", read: asksNetwork, declares: nothing },
-  { name: "a record", read: parseRecord, declares: nothing },
+  { name: "a record", read: readRecord, declares: nothing },
   { name: "a record's name", read: parseRecordName, declares: nothing },
   { name: "backend.json", read: (text) => parseKnowledge(text, "boot"), declares: nothing },
   { name: "a kubeconfig", read: kubeconfig, declares: (error) => error instanceof KubeconfigError },

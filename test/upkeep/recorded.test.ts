@@ -128,6 +128,47 @@ test("repair() brings rules and settings back to what the record says, and keeps
   expect(world.store.read(subject.key)).toEqual({ ...before, sinceBootMs });
 });
 
+test("redirect() takes out what earlier rules of the netns had, and itself has not", async () => {
+  const { world, task } = await redirected();
+  const before = world.store.read(subject.key);
+  if (before === undefined) throw new Error("no record of the attachment");
+  const jump = "-A OUTPUT -j OLD_OUTPUT";
+  const rulesets = before.rulesets.map((one) => ({
+    ...one,
+    tables: one.tables.map((table) => ({
+      ...table,
+      chains: [...table.chains, { name: "OLD_OUTPUT", rules: [] }],
+      placed: [...table.placed, { hook: "OUTPUT" as const, rule: jump }],
+    })),
+  }));
+  world.store.write({ ...before, rulesets });
+  const old = [":OLD_OUTPUT - [0:0]", jump];
+  for (const tool of ["iptables-nft", "ip6tables-nft"] as const) {
+    const saved = world.iptables.save(netnsPath, tool);
+    world.iptables.load(netnsPath, tool, saved.replace("COMMIT", `${old.join("\n")}\nCOMMIT`));
+  }
+  const { plan } = settingsWith();
+  await enter(task, subject, (here) => redirect(task, here, plan));
+  expect(world.iptables.save(netnsPath, "iptables-nft")).not.toContain("OLD_OUTPUT");
+  expect(ours(world)).toEqual(all);
+  expect(world.store.read(subject.key)?.rulesets).toEqual(before.rulesets);
+});
+
+test("redirect() writes down what was warned of, and with what the rules were written", async () => {
+  const world = makeWorld();
+  for (const program of ["restore", "save"]) world.programs.delete(`ip6tables-nft-${program}`);
+  const { settings, plan } = settingsWith();
+  const task = taskIn(world, settings);
+  const warned = ["the pod was said to be odd"];
+  const required = ["ipv4"] as const;
+  await enter(task, subject, (here) => redirect(task, here, { ...plan, required, warned }));
+  expect(world.store.read(subject.key)).toMatchObject({
+    profile: "linkerd",
+    tools: [{ family: "ipv4", save: "/sbin/iptables-nft-save", version: "1.8.9 (nf_tables)" }],
+    warnings: warned,
+  });
+});
+
 test("clean() takes rules and settings back, and forgets the attachment", async () => {
   const { world, task } = await redirected({ "close-wait-timeout": "90s" });
   expect(await clean(task, subject)).toEqual({ changed: families, isForgotten: true });

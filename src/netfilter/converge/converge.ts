@@ -48,6 +48,8 @@ export type Converged = {
   readonly presence: Presence | undefined;
   /** What came of the jobs that were only to look. */
   readonly looked: readonly Outcome[];
+  /** The versions of the tools that read the tables, as they say them; of tables that are read without them there is none. */
+  readonly versions: ReadonlyMap<Family, string>;
   /** The tools may have asked the network for users. */
   readonly unmasked?: true;
 };
@@ -112,6 +114,11 @@ function resultOf({ all, presence }: Round, looked: readonly Outcome[]): Converg
     }),
     presence,
     looked,
+    versions: new Map(
+      placed.flatMap(({ ruleset: { family }, version }) => {
+        return version === undefined ? [] : [[family, version] as const];
+      }),
+    ),
     ...(all.some(({ unmasked }) => unmasked) ? { unmasked: true } : {}),
   };
 }

@@ -6,6 +6,7 @@ import type { Outcome } from "../iptables/job.ts";
 import { ownOf, type Tables } from "../own.ts";
 import { jumpsInto, oddJumps } from "../plan.ts";
 import { loadable, renderRestore } from "../restore.ts";
+import { versionIn } from "../save-header.ts";
 import type { Ruleset, TableName } from "../table.ts";
 import {
   freshTransaction,
@@ -42,6 +43,8 @@ export type Progress = {
   /** Whether a text of ours was loaded is not known: its tool was ended, by the deadline or by somebody. */
   doubtful: boolean;
   unmasked: boolean;
+  /** Of the tool that read the tables, as it says it. */
+  version: string | undefined;
   /** It is left out: why its tools refused, or that IPv6 is not possible in the netns. */
   left: Fault | "absent" | undefined;
 };
@@ -72,6 +75,7 @@ export function begin(ruleset: Ruleset): Progress {
     isRewritten: false,
     doubtful: false,
     unmasked: false,
+    version: undefined,
     left: undefined,
   };
 }
@@ -82,6 +86,7 @@ export function advance(progress: Progress, outcome: Outcome): void {
   const shown = shownIn(readTables(outcome), ruleset.tables);
   const fresh = isFresh(transaction);
   progress.unmasked ||= outcome.unmasked === true;
+  progress.version = versionIn(outcome.saved) ?? progress.version;
   takeLoaded(progress, committedIn(transaction, outcome));
   if (!(shown instanceof Error)) {
     planFrom(progress, shown.tables);

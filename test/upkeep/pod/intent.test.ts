@@ -7,7 +7,7 @@ import type { Annotations } from "../../../src/mesh/pod.ts";
 import type { Family } from "../../../src/netfilter/table.ts";
 import { cni, conf, failed, succeeded, withLinkerd } from "../../fake/call.ts";
 import { annotated, api, asking, bare, mark, pod, says } from "../../fake/pod.ts";
-import { intentOf } from "../../fake/record.ts";
+import { intentOf, redirectedIn } from "../../fake/record.ts";
 import { makeWorld } from "../../fake/world.ts";
 
 const result = succeeded(JSON.stringify(conf.prevResult));
@@ -30,7 +30,7 @@ test.each(found)(
     expect(await cni(world, "ADD", { conf: { prevResult } })).toEqual(
       succeeded(JSON.stringify(prevResult)),
     );
-    expect(intentOf(world)?.families).toEqual(families);
+    expect(redirectedIn(world)).toEqual(families);
   },
 );
 

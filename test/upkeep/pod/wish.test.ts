@@ -111,7 +111,6 @@ test("ADD takes from the namespace of an older pod only what linkerd-cni does", 
   api(world, pod, says({ ...inherited, ...theirs }));
   expect(await cni(world, "ADD", asking())).toEqual(result);
   expect(intentOf(world)).toEqual({
-    families: ["ipv4", "ipv6"],
     inboundPort: 4143,
     outboundPort: 4140,
     proxyUid: 2102,

@@ -23,6 +23,7 @@ type Case = {
 };
 
 const recordOf = ({ stateDir }: Scene) => join(stateDir, "attachments/lab,c1,eth0.json");
+const later = JSON.stringify({ format: 3, version: "0.9.0" });
 const nothing = () => undefined;
 
 const cases: readonly Case[] = [
@@ -124,6 +125,11 @@ const cases: readonly Case[] = [
     name: "the record is of another form",
     since: (scene) => writeFileSync(recordOf(scene), '{"format":2}'),
     left: ["rules"],
+  },
+  {
+    name: "the record is of a later release",
+    since: (scene) => writeFileSync(recordOf(scene), later, { mode: 0o600 }),
+    left: ["rules", "record"],
   },
   {
     name: "the record is a directory",
