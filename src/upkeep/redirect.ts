@@ -1,7 +1,7 @@
 // Redirects one attachment: first it is written down what is intended, then come the rules, then the kernel settings, and in
 // the end what was done is written down. What fails is undone. Serves ADD, and repair.
 import type { AttachmentRecord } from "../attachment/record.ts";
-import { familiesOf, type Intent, narrowed } from "../mesh/profile.ts";
+import { familiesOf, type Intent } from "../mesh/profile.ts";
 import { jobFor } from "../netfilter/converge/job.ts";
 import { replacing } from "../netfilter/own.ts";
 import type { Backend, Family, Ruleset } from "../netfilter/table.ts";
@@ -49,13 +49,19 @@ export async function redirect(task: Task, here: Entered, plan: Redirecting): Pr
 async function bringAbout(task: Task, here: Entered, plan: Redirecting): Promise<Redirected> {
   const before = recording(here, () => attachedTo(task, here));
   const chosen = await choose(task, plan);
-  // What there are no programs for is not written.
-  const intent = narrowed(plan.intent, (family) => chosen.choice.tools.has(family));
   const former = [before.own, ...before.siblings].flatMap((one) => one?.rulesets ?? []);
-  const rulesets = intent.rulesets.map((one) => replacing(one, former));
+  const rulesets = plan.intent.rulesets.map((one) => replacing(one, former));
+  const work: Work = { ...plan, rulesets, before, chosen };
   // And before the record: what can never be loaded is the conf's fault.
-  for (const ruleset of rulesets) jobFor(chosen.choice, ruleset, freshTransaction(ruleset));
-  return await carryOut(task, here, { ...plan, intent, rulesets, before, chosen });
+  for (const ruleset of equipped(work)) {
+    jobFor(chosen.choice, ruleset, freshTransaction(ruleset));
+  }
+  return await carryOut(task, here, work);
+}
+
+// What there are no programs for will not be written: whether it may be left out shows when the netns is looked at.
+function equipped({ rulesets, chosen }: Work): Ruleset[] {
+  return rulesets.filter(({ family }) => chosen.choice.tools.has(family));
 }
 
 async function choose(task: Task, { intent, required, recorded }: Redirecting): Promise<Chosen> {
@@ -106,9 +112,9 @@ async function carryOut(task: Task, here: Entered, work: Work): Promise<Redirect
 }
 
 function intended(task: Task, here: Entered, work: Work): AttachmentRecord {
-  const { intent, rulesets, before, chosen, recorded } = work;
+  const { intent, before, chosen, recorded } = work;
   const profile = recorded?.profile ?? task.settings.profile.name;
-  const planned = { ...intent, rulesets };
+  const planned = { ...intent, rulesets: equipped(work) };
   return intendedRecord(task, here, { profile, intent: planned, choice: chosen.choice, before });
 }
 

@@ -3,8 +3,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { CniAnswer } from "../lab/plugin.ts";
+import { requireRoot } from "../level/faults/node.ts";
 import { readAll } from "../level/faults/run/tables.ts";
-import { requireRoot } from "../level/netns/faults/node.ts";
 import { type AnyCall, anyCall, kubeconfig, secrets } from "./arbitrary/call.ts";
 import { holds, timeoutMs, toTheEnd } from "./budget.ts";
 import { type FuzzNode, makeFuzzNode, rulesIn } from "./node.ts";

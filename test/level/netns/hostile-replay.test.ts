@@ -6,8 +6,8 @@ import { describe, expect } from "vitest";
 import { backends } from "../../../src/netfilter/table.ts";
 import { namesOf, realTools, type Tools } from "../../lab/fake-tools.ts";
 import { linkerd, outboundJump, ownLines, save } from "../../lab/states.ts";
-import { modeConf } from "./faults/advice.ts";
-import { test } from "./faults/node.ts";
+import { modeConf } from "../faults/advice.ts";
+import { test } from "../faults/node.ts";
 
 /** The machine's own, which note what they are given. */
 function noting(suffix: string): Tools {

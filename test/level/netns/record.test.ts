@@ -8,7 +8,7 @@ import { type Backend, backends, families } from "../../../src/netfilter/table.t
 import { realTools } from "../../lab/fake-tools.ts";
 import { makeForeignNetns } from "../../lab/netns.ts";
 import { linkerd, loadState, ownLines } from "../../lab/states.ts";
-import { freeConf, test as onNode } from "./faults/node.ts";
+import { freeConf, test as onNode } from "../faults/node.ts";
 import { type Attachment, addressOf, confOf, kernelState, stateConf, test } from "./level.ts";
 
 const file = "lab,c1,eth0.json";

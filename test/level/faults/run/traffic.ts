@@ -53,7 +53,7 @@ export async function makeTraffic(): Promise<Traffic> {
   };
   try {
     layWire(sides);
-    const listener = "../netns/listener.ts";
+    const listener = "../../netns/listener.ts";
     const listeners = [
       run(sides.pod, listener, ["pod", 4140, 4143, appPort]),
       run(sides.peer, listener, ["peer", appPort]),

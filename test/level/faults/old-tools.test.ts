@@ -1,8 +1,8 @@
 // Tools that are too old for some options are called without them.
 import { expect } from "vitest";
-import { type Tool, type Tools, versioned } from "../../../lab/fake-tools.ts";
-import { linkerd } from "../../../lab/states.ts";
-import { confOf } from "../level.ts";
+import { type Tool, type Tools, versioned } from "../../lab/fake-tools.ts";
+import { linkerd } from "../../lab/states.ts";
+import { confOf } from "../netns/level.ts";
 import { test } from "./node.ts";
 
 /** Tools by age: what they say to --version, and the flags that their restore is to get. */

@@ -1,8 +1,8 @@
 // A full disk, no more processes, too little memory, a clock that was set, and the like: no half state, and nothing that a
 // DEL does not find once the node has again what it lacked (the long run: npm run faults).
 import { expect, test } from "vitest";
-import { sufferAll } from "../../faults/run/hardships.ts";
 import { requireRoot } from "./node.ts";
+import { sufferAll } from "./run/hardships.ts";
 
 test("ADD, CHECK and DEL on a node that lacks something leave nothing half-way, and a DEL nothing at all", {
   timeout: 600_000,

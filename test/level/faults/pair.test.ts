@@ -1,7 +1,7 @@
 // Two calls on one attachment at once end all or nothing, and known (the long run: npm run faults).
 import { expect, test } from "vitest";
-import { callPairs } from "../../faults/run/pairs.ts";
 import { requireRoot } from "./node.ts";
+import { callPairs } from "./run/pairs.ts";
 
 const pairs = 48;
 

@@ -1,8 +1,8 @@
 // Nodes that lack a program: ADD says which, and what to do.
 import { expect } from "vitest";
-import type { Family } from "../../../../src/netfilter/table.ts";
-import { realOnes, realTools, says, type Tools } from "../../../lab/fake-tools.ts";
-import { kernelState } from "../level.ts";
+import type { Family } from "../../../src/netfilter/table.ts";
+import { realOnes, realTools, says, type Tools } from "../../lab/fake-tools.ts";
+import { kernelState } from "../netns/level.ts";
 import { advice, modeConf } from "./advice.ts";
 import { errorJson, test } from "./node.ts";
 

@@ -1,7 +1,7 @@
 // What the plugin advises people to do, by what is wrong, and the conf that the tests of it use.
-import type { Family } from "../../../../src/netfilter/table.ts";
-import { linkerd } from "../../../lab/states.ts";
-import { addressOf, confOf } from "../level.ts";
+import type { Family } from "../../../src/netfilter/table.ts";
+import { linkerd } from "../../lab/states.ts";
+import { addressOf, confOf } from "../netns/level.ts";
 
 export const advice = {
   lock: "another program is changing the rules; try again",

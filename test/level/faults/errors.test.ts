@@ -1,15 +1,8 @@
 // What ADD says when restore fails: with which tool, of which backend, on which table and chain, what it said, and what to do.
 // The texts are those of the public reports, by tools of many ages.
 import { describe, expect } from "vitest";
-import type { Backend } from "../../../../src/netfilter/table.ts";
-import {
-  namesOf,
-  realTools,
-  refusing,
-  says,
-  type Tool,
-  type Words,
-} from "../../../lab/fake-tools.ts";
+import type { Backend } from "../../../src/netfilter/table.ts";
+import { namesOf, realTools, refusing, says, type Tool, type Words } from "../../lab/fake-tools.ts";
 import { advice, modeConf, modprobe } from "./advice.ts";
 import { errorJson, freeConf, logLines, test } from "./node.ts";
 

@@ -1,8 +1,8 @@
 // SIGKILL at any moment of DEL: what is left then is known, whole, and gone with the next DEL (the long run: npm run faults).
 import { expect, test } from "vitest";
-import { killDels } from "../../faults/run/deaths.ts";
-import { lineByLine } from "../../faults/run/line-by-line.ts";
 import { requireRoot } from "./node.ts";
+import { killDels } from "./run/deaths.ts";
+import { lineByLine } from "./run/line-by-line.ts";
 
 const kills = 100;
 

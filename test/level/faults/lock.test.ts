@@ -6,12 +6,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { execaSync } from "execa";
 import { expect } from "vitest";
-import { backends, families } from "../../../../src/netfilter/table.ts";
-import type { LabNetns } from "../../../lab/netns.ts";
-import { complete } from "../../../lab/states.ts";
-import { readAll } from "../../faults/run/tables.ts";
-import { stateConf } from "../level.ts";
+import { backends, families } from "../../../src/netfilter/table.ts";
+import type { LabNetns } from "../../lab/netns.ts";
+import { complete } from "../../lab/states.ts";
+import { stateConf } from "../netns/level.ts";
 import { errorJson, test as level, logLines, type Node, ownMs } from "./node.ts";
+import { readAll } from "./run/tables.ts";
 
 // Empty but for the netns.
 const privateRun = `mkdir -p "$tools/netns"

@@ -1,12 +1,12 @@
 // Which families a pod has, and what becomes of them when one cannot be set up: both, or none and an error.
 import { describe, expect } from "vitest";
-import { backends, type Family, families } from "../../../../src/netfilter/table.ts";
-import { namesOf, realOnes, realTools, says } from "../../../lab/fake-tools.ts";
-import type { LabNetns } from "../../../lab/netns.ts";
-import { complete, linkerd, loadState } from "../../../lab/states.ts";
-import { everyTable, nameOf, readAll } from "../../faults/run/tables.ts";
-import { addressOf, confOf, stateConf } from "../level.ts";
+import { backends, type Family, families } from "../../../src/netfilter/table.ts";
+import { namesOf, realOnes, realTools, says } from "../../lab/fake-tools.ts";
+import type { LabNetns } from "../../lab/netns.ts";
+import { complete, linkerd, loadState } from "../../lab/states.ts";
+import { addressOf, confOf, stateConf } from "../netns/level.ts";
 import { errorJson, logLines, test } from "./node.ts";
+import { everyTable, nameOf, readAll } from "./run/tables.ts";
 
 /** The conf of a pod whose prevResult names no address. */
 const unnamed = { ...confOf(), prevResult: { cniVersion: "1.1.0" } };

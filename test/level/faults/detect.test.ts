@@ -3,13 +3,13 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import { type Backend, backends, families } from "../../../../src/netfilter/table.ts";
-import type { LabNetns } from "../../../lab/netns.ts";
-import { complete, ownLines, save } from "../../../lab/states.ts";
-import { load, nameOf, readAll } from "../../faults/run/tables.ts";
-import { kernelState, stateConf } from "../level.ts";
+import { type Backend, backends, families } from "../../../src/netfilter/table.ts";
+import type { LabNetns } from "../../lab/netns.ts";
+import { complete, ownLines, save } from "../../lab/states.ts";
+import { kernelState, stateConf } from "../netns/level.ts";
 import { detected, detections, recordOf } from "./detected.ts";
 import { freeConf, logLines, type TimedAnswer, test } from "./node.ts";
+import { load, nameOf, readAll } from "./run/tables.ts";
 
 type Hint = { readonly tool: string; readonly chain: string };
 

@@ -1,9 +1,9 @@
 // Rules that nft itself wrote into the nat table: iptables cannot show it then, which is neither empty nor in order.
 import { describe, expect } from "vitest";
-import type { Backend } from "../../../../src/netfilter/table.ts";
-import type { LabNetns } from "../../../lab/netns.ts";
-import { loadState, type StateName, save } from "../../../lab/states.ts";
-import { kernelState, stateConf } from "../level.ts";
+import type { Backend } from "../../../src/netfilter/table.ts";
+import type { LabNetns } from "../../lab/netns.ts";
+import { loadState, type StateName, save } from "../../lab/states.ts";
+import { kernelState, stateConf } from "../netns/level.ts";
 import { errorJson, freeConf, logLines, test } from "./node.ts";
 
 describe("native nft rules in the nat table", () => {

@@ -4,11 +4,11 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
-import type { Family } from "../../../../src/netfilter/table.ts";
-import { type FakeTools, makeFakeTools } from "../../../lab/fake-tools.ts";
-import { canMakeNetns, type LabNetns, makeNetns } from "../../../lab/netns.ts";
-import { type CniAnswer, plugin } from "../../../lab/plugin.ts";
-import { addressOf, confOf, test as level } from "../level.ts";
+import type { Family } from "../../../src/netfilter/table.ts";
+import { type FakeTools, makeFakeTools } from "../../lab/fake-tools.ts";
+import { canMakeNetns, type LabNetns, makeNetns } from "../../lab/netns.ts";
+import { type CniAnswer, plugin } from "../../lab/plugin.ts";
+import { addressOf, confOf, test as level } from "../netns/level.ts";
 
 /** An answer, and how long it took until the plugin's stdout and stderr were closed. */
 export type TimedAnswer = CniAnswer & { readonly durationMs: number };

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { type Backend, backends } from "../../../../src/netfilter/table.ts";
+import { type Backend, backends } from "../../../src/netfilter/table.ts";
 import {
   namesOf,
   realOnes,
@@ -8,9 +8,9 @@ import {
   type says,
   type Tools,
   versioned,
-} from "../../../lab/fake-tools.ts";
-import { complete, linkerd, ownLines, save } from "../../../lab/states.ts";
-import { confOf } from "../level.ts";
+} from "../../lab/fake-tools.ts";
+import { complete, linkerd, ownLines, save } from "../../lab/states.ts";
+import { confOf } from "../netns/level.ts";
 import { detections, recordOf } from "./detected.ts";
 import { errorJson, freeConf, logLines, test } from "./node.ts";
 

@@ -4,11 +4,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect } from "vitest";
-import { families } from "../../../../src/netfilter/table.ts";
-import { realTools, type Tool, type Tools } from "../../../lab/fake-tools.ts";
-import { readAll } from "../../faults/run/tables.ts";
-import { confOf, stateConf } from "../level.ts";
+import { families } from "../../../src/netfilter/table.ts";
+import { realTools, type Tool, type Tools } from "../../lab/fake-tools.ts";
+import { confOf, stateConf } from "../netns/level.ts";
 import { errorJson, type Node, test } from "./node.ts";
+import { readAll } from "./run/tables.ts";
 
 const deadlineSeconds = 3;
 /** What starting the plugin, and taking back, may take on top on a busy machine. */

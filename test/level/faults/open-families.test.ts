@@ -1,20 +1,13 @@
 // A family whose tools do not work: left out and told where the netns does not speak it, an error where it does; and
 // what CHECK says when it comes later.
 import { describe, expect } from "vitest";
-import { backends, type Family, families } from "../../../../src/netfilter/table.ts";
-import {
-  namesOf,
-  realOnes,
-  realTools,
-  says,
-  type Tools,
-  versioned,
-} from "../../../lab/fake-tools.ts";
-import type { LabNetns } from "../../../lab/netns.ts";
-import { linkerd } from "../../../lab/states.ts";
-import { everyTable, nameOf, readAll } from "../../faults/run/tables.ts";
-import { addressOf, confOf } from "../level.ts";
+import { backends, type Family, families } from "../../../src/netfilter/table.ts";
+import { namesOf, realOnes, realTools, says, type Tools, versioned } from "../../lab/fake-tools.ts";
+import type { LabNetns } from "../../lab/netns.ts";
+import { linkerd } from "../../lab/states.ts";
+import { addressOf, confOf } from "../netns/level.ts";
 import { logLines, test } from "./node.ts";
+import { everyTable, nameOf, readAll } from "./run/tables.ts";
 
 /** A pod whose links have link-local addresses, and what else is said. */
 const link = ["link add eth1 type veth peer name eth1p", "link set eth1p up", "link set eth1 up"];

@@ -1,9 +1,9 @@
 // Repairs while connections are opened at 1 kHz: none passes the proxy by (the long run: npm run faults).
 import { expect, test } from "vitest";
-import { backends } from "../../../../src/netfilter/table.ts";
-import { repairUnderTraffic } from "../../faults/run/repairs.ts";
-import { proxied } from "../../faults/run/traffic.ts";
+import { backends } from "../../../src/netfilter/table.ts";
 import { requireRoot } from "./node.ts";
+import { repairUnderTraffic } from "./run/repairs.ts";
+import { proxied } from "./run/traffic.ts";
 
 const repairs = 50;
 

@@ -5,9 +5,9 @@ import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { execaSync } from "execa";
 import { describe, expect } from "vitest";
-import { backends, families } from "../../../../src/netfilter/table.ts";
-import { linkerd } from "../../../lab/states.ts";
-import { addressOf, confOf } from "../level.ts";
+import { backends, families } from "../../../src/netfilter/table.ts";
+import { linkerd } from "../../lab/states.ts";
+import { addressOf, confOf } from "../netns/level.ts";
 import { errorJson, test as level, logLines, type Node, ownMs, requireThat } from "./node.ts";
 
 const source = `#include <grp.h>

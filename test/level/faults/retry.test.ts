@@ -4,12 +4,12 @@ import { spawn } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import { type Backend, backends, families } from "../../../../src/netfilter/table.ts";
-import { realTools, says, saysFirst, type Tool, type Tools } from "../../../lab/fake-tools.ts";
-import { complete, loadState, ownLines, type StateName, states } from "../../../lab/states.ts";
-import { readAll } from "../../faults/run/tables.ts";
-import { stateConf } from "../level.ts";
+import { type Backend, backends, families } from "../../../src/netfilter/table.ts";
+import { realTools, says, saysFirst, type Tool, type Tools } from "../../lab/fake-tools.ts";
+import { complete, loadState, ownLines, type StateName, states } from "../../lab/states.ts";
+import { stateConf } from "../netns/level.ts";
 import { errorJson, logLines, type Node, type TimedAnswer, test } from "./node.ts";
+import { readAll } from "./run/tables.ts";
 
 const toolOf = (backend: Backend) => `/usr/sbin/iptables-${backend}-restore`;
 const starts: readonly StateName[] = ["nothing in it", "the outbound jump missing"];

@@ -1,8 +1,8 @@
 // SIGKILL at any moment of ADD leaves the old rules or the new ones (the long run: npm run faults).
 import { expect, test } from "vitest";
-import { killAdds } from "../../faults/run/kills.ts";
-import { lineByLine } from "../../faults/run/line-by-line.ts";
 import { requireRoot } from "./node.ts";
+import { killAdds } from "./run/kills.ts";
+import { lineByLine } from "./run/line-by-line.ts";
 
 const kills = 200;
 

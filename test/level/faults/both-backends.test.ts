@@ -1,14 +1,14 @@
 // Rules in both backends at once: both are live, so one set has to go, and never the last one first. What others have in
 // the other backend is told and left alone.
 import { describe, expect } from "vitest";
-import { type Backend, backends, type Family, families } from "../../../../src/netfilter/table.ts";
-import { realTools, says } from "../../../lab/fake-tools.ts";
-import type { LabNetns } from "../../../lab/netns.ts";
-import { complete, loadState, restore, type StateName, save } from "../../../lab/states.ts";
-import { everyTable, load, nameOf, readAll, runInside } from "../../faults/run/tables.ts";
-import { makeTraffic, proxied } from "../../faults/run/traffic.ts";
-import { addressOf, confOf, stateConf } from "../level.ts";
+import { type Backend, backends, type Family, families } from "../../../src/netfilter/table.ts";
+import { realTools, says } from "../../lab/fake-tools.ts";
+import type { LabNetns } from "../../lab/netns.ts";
+import { complete, loadState, restore, type StateName, save } from "../../lab/states.ts";
+import { addressOf, confOf, stateConf } from "../netns/level.ts";
 import { errorJson, logLines, requireRoot, test } from "./node.ts";
+import { everyTable, load, nameOf, readAll, runInside } from "./run/tables.ts";
+import { makeTraffic, proxied } from "./run/traffic.ts";
 
 const otherThan: Readonly<Record<Backend, Backend>> = { nft: "legacy", legacy: "nft" };
 

@@ -1,9 +1,9 @@
 // What ADD and CHECK say when save fails: ADD has loaded its rules by then, and takes back what it cannot prove; to CHECK a
 // tool that fails is no drift.
 import { describe, expect } from "vitest";
-import { realTools, says, type Tool } from "../../../lab/fake-tools.ts";
-import { loadState } from "../../../lab/states.ts";
-import { kernelState } from "../level.ts";
+import { realTools, says, type Tool } from "../../lab/fake-tools.ts";
+import { loadState } from "../../lab/states.ts";
+import { kernelState } from "../netns/level.ts";
 import { advice, modeConf } from "./advice.ts";
 import { errorJson, test } from "./node.ts";
 
