@@ -49,7 +49,13 @@ export function openLog({ level, file: path }: LogSettings): Logger {
       "the log file cannot be used: what is said goes to stderr alone",
     );
   }
-  return log;
+  // Functions and no methods: whoever listens in on one of them passes the others on as they are.
+  return {
+    debug: (fields, message) => log.debug(fields, message),
+    info: (fields, message) => log.info(fields, message),
+    warn: (fields, message) => log.warn(fields, message),
+    error: (fields, message) => log.error(fields, message),
+  };
 }
 
 // Messages of parsers go on for lines, with a piece of what they parsed: of a kubeconfig that is the token.

@@ -1,6 +1,9 @@
 // What is said must hold no secret, whoever wrote the text, and must not cost more time than the text is long.
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { redact } from "../src/log.ts";
+import { openLog, redact } from "../src/log.ts";
 
 const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.b-_9";
 
@@ -66,3 +69,22 @@ test.each([
     }
   }
 });
+
+test.each(["debug", "info", "warn", "error"] as const)(
+  "openLog() gives a function for %s that can be passed on by itself",
+  (level) => {
+    const directory = mkdtempSync(join(tmpdir(), "slc-log-"));
+    try {
+      const file = join(directory, "log");
+      const { [level]: say } = { ...openLog({ level: "debug", file }) };
+      say({ pod: "web" }, "it is said");
+      expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({
+        level,
+        pod: "web",
+        msg: "it is said",
+      });
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  },
+);
