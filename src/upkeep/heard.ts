@@ -17,7 +17,15 @@ export function hearing(log: Logger, known: readonly string[] = []): Hearing {
     if (warnings.length < most && !warnings.includes(text)) warnings.push(text);
     log.warn(fields, message);
   };
-  return { log: { ...log, warn }, warnings };
+  return {
+    log: {
+      debug: (fields, text) => log.debug(fields, text),
+      info: (fields, text) => log.info(fields, text),
+      warn,
+      error: (fields, text) => log.error(fields, text),
+    },
+    warnings,
+  };
 }
 
 // The pod is the record's own.

@@ -19,6 +19,30 @@ test("hearing() passes everything on, and keeps warnings alone", () => {
   expect(warnings).toEqual(['two: why: {"family":"ipv6"}', "three"]);
 });
 
+/** A logger whose words are methods, as pino's are. */
+class Methods {
+  readonly said: string[] = [];
+  debug(_: object, message: string): void {
+    this.said.push(message);
+  }
+  info(_: object, message: string): void {
+    this.said.push(message);
+  }
+  warn(_: object, message: string): void {
+    this.said.push(message);
+  }
+  error(_: object, message: string): void {
+    this.said.push(message);
+  }
+}
+
+test("hearing() works with a logger that is an object of its own kind", () => {
+  const methods = new Methods();
+  const { log } = hearing(methods);
+  for (const level of ["debug", "info", "warn", "error"] as const) log[level]({}, level);
+  expect(methods.said).toEqual(["debug", "info", "warn", "error"]);
+});
+
 test("hearing() keeps 20 warnings of 300 characters, each once, with those known before", () => {
   const { log, warnings } = hearing(silent, ["known"]);
   for (let i = 0; i < 30; i += 1) log.warn({}, `${i % 25} ${"x".repeat(1_000)}`);
