@@ -41,11 +41,9 @@ export async function leftByDel(lab: Lab): Promise<string[]> {
     return own.length === 0 ? [] : [`DEL leaves rules in ${name}: ${own.join(" | ")}`];
   });
   const known = ["attachments", "backend.json", "bin", "locks"];
-  // A name that never came into its place goes an hour later: nobody looks at it meanwhile.
-  const locks = namesIn(join(lab.stateDir, "locks")).filter((name) => !name.startsWith("."));
+  // What a killed process left of its lock is over: it goes when somebody comes to this netns, or an hour later.
   const files = [
     ...recordsOf(lab),
-    ...locks,
     ...namesIn(lab.stateDir).filter((name) => !known.includes(name)),
   ];
   return [
