@@ -3,6 +3,7 @@
 import { parseArgs } from "node:util";
 import { backends } from "../../../../src/netfilter/table.ts";
 import { canMakeNetns, removeAllNetns } from "../../../lab/netns.ts";
+import { dieBetweenCommits } from "./commits.ts";
 import { killDels } from "./deaths.ts";
 import { sufferAll } from "./hardships.ts";
 import { killAdds } from "./kills.ts";
@@ -62,6 +63,12 @@ function dying(): Promise<readonly string[]> {
   );
 }
 
+function exchanging(): Promise<readonly string[]> {
+  return doing(dieBetweenCommits, ({ deaths }) => {
+    return `${deaths} deaths between the commits of rulesets of several tables`;
+  });
+}
+
 function pairing(): Promise<readonly string[]> {
   return doing(
     () => callPairs({ pairs: Number(values.pairs), atOnce }),
@@ -99,7 +106,8 @@ if (!canMakeNetns()) throw new Error("network namespaces need root");
 process.on("exit", removeAllNetns);
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
 const faults: string[] = [];
-for (const work of [killing, dying, pairing, suffering, repairing]) faults.push(...(await work()));
+for (const work of [killing, dying, exchanging, pairing, suffering, repairing])
+  faults.push(...(await work()));
 const none = "no half state, nothing that a DEL does not find, no connection past the proxy";
 print(faults.length === 0 ? none : `${faults.length} faults`);
 process.exit(faults.length === 0 ? 0 : 1);
