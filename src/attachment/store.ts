@@ -1,4 +1,4 @@
-// Keeps the records as files in the state directory, one a file. Edge.
+// Keeps each record as a file of its own in the state directory. Edge.
 // On tmpfs by default: after a reboot there are no netns, so there is nothing to remove.
 import { existsSync, lstatSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";

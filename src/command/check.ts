@@ -19,7 +19,7 @@ import { askingOf, type Call, type Told } from "./call.ts";
 
 /**
  * Compares the netns with the attachment's record, or, where there is none, with what ADD would make of the conf.
- * @throws CniError 100 with one line a drift; what the tools failed of, which is no drift.
+ * @throws CniError 100 with one line for each drift; what the tools threw, which is no drift.
  */
 export async function check(call: Call, told: Told): Promise<string> {
   await enter(call, call.subject, async (here) => {

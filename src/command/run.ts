@@ -157,7 +157,7 @@ function makeCall(read: Read, deps: Deps, { began }: State): Call {
   };
 }
 
-// One line a command, whatever came of it.
+// One line for each command, whatever came of it.
 async function logged(call: Call, flow: Flow, state: State): Promise<string> {
   const { clock, exec } = call.deps;
   const began = clock.monotonicMs();

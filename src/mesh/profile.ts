@@ -39,9 +39,9 @@ export type Profile = {
 export type MeshConf = {
   /** Keys that cannot be read at all, one sentence each: their defaults stand in their place. */
   readonly faults: readonly string[];
-  /** Values that are invalid, one sentence a key: a pod that is redirected fails for the first, and no other pod does. */
+  /** Values that are invalid, one sentence for each key: a pod that is redirected fails for the first, and no other pod does. */
   readonly problems: readonly string[];
-  /** What is read otherwise than it is written, one sentence a key, for the log. */
+  /** What is read otherwise than it is written, one sentence for each key, for the log. */
   readonly notes: readonly string[];
   /** Keys of the section that nobody reads. */
   readonly unknownKeys: readonly string[];

@@ -16,9 +16,9 @@ import type { LinkerdConf } from "./schema.ts";
 export type ReadValues = {
   /** The intent of a pod that has nothing to say itself; undefined where there are problems. */
   readonly intent: Intent | undefined;
-  /** Values that are invalid, one sentence a key. */
+  /** Values that are invalid, one sentence for each key. */
   readonly problems: readonly string[];
-  /** What is read otherwise than it is written, one sentence a key. */
+  /** What is read otherwise than it is written, one sentence for each key. */
   readonly notes: readonly string[];
 };
 

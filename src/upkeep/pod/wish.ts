@@ -38,7 +38,7 @@ export async function wishFor(asking: Asking): Promise<Wish> {
 function warnOfProblems({ settings, log }: Asking): void {
   const problems = problemsOf(settings);
   if (problems.length === 0) return;
-  log.warn({ problems: few(problems) }, "the conf cannot be meant: no pod with a proxy will start");
+  log.warn({ problems: few(problems) }, "the conf is invalid: no pod with a proxy will start");
 }
 
 function firstOf([problem = ""]: readonly string[]): Fault {

@@ -1,4 +1,4 @@
-// A conf that cannot be meant: ADD and CHECK name the key and the value, and leave the netns without any table.
+// An invalid conf: ADD and CHECK name the key and the value, and leave the netns without any table.
 import { describe, expect } from "vitest";
 import { linkerd } from "../../lab/states.ts";
 import { confOf, kernelState, logLine, named, test } from "./level.ts";

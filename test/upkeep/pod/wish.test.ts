@@ -1,4 +1,4 @@
-// What becomes of a pod by its annotations, by the API, and by a conf that cannot be meant: which of them counts, when.
+// What becomes of a pod by its annotations, by the API, and by an invalid conf: which of them counts, when.
 import { expect, test } from "vitest";
 import { Fault } from "../../../src/fault.ts";
 import type { ApiPod } from "../../../src/kube/objects.ts";
@@ -226,7 +226,7 @@ test.each(badConfs)(
       api(world, told);
       expect(await cni(world, "ADD", withConf(given))).toEqual(result);
       expect(world.lines.at(-1)).toMatchObject({ message: "done" });
-      const warning = "the conf cannot be meant: no pod with a proxy will start";
+      const warning = "the conf is invalid: no pod with a proxy will start";
       const warnings = world.lines.filter((line) => "message" in line && line.message === warning);
       expect(warnings.length).toBe(1);
       expect(JSON.stringify(warnings)).toContain(JSON.stringify(problem).slice(1, -1));

@@ -80,7 +80,7 @@ export const confRows: readonly Row[] = [
     pod: { containers: [{ name: "app" }] },
     gives: {
       skipped: "no container linkerd-proxy",
-      warns: ["the conf cannot be meant: no pod with a proxy will start"],
+      warns: ["the conf is invalid: no pod with a proxy will start"],
       requests: 1,
     },
   }),
@@ -93,7 +93,7 @@ export const confRows: readonly Row[] = [
     annotations: {},
     gives: {
       skipped: unmarked,
-      warns: ["the conf cannot be meant: no pod with a proxy will start"],
+      warns: ["the conf is invalid: no pod with a proxy will start"],
       requests: 0,
     },
   }),

@@ -172,7 +172,7 @@ test.concurrent.for(entries.map((entry) => ({ ...entry, requests: requestsFor(en
   },
 );
 
-// A conf that cannot be meant is judged once the pod is known to have a proxy; linkerd-cni asks up to seven times.
+// An invalid conf is judged once the pod is known to have a proxy; linkerd-cni asks up to seven times.
 function requestsFor(entry: Entry): number {
   const outcome = expected(entry);
   if ("error" in outcome && outcome.error["code"] === 7) return 1;

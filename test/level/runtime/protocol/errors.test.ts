@@ -68,7 +68,7 @@ const provocations: readonly Provocation[] = [
   },
   {
     code: 7,
-    name: "a value of the conf cannot be meant",
+    name: "a value of the conf is invalid",
     keys: () => ({ linkerd: { ...linkerd, "proxy-uid": 0 } }),
     msg: "invalid conf: linkerd.proxy-uid: 0 is not a user id (1 to 4294967294)",
   },
