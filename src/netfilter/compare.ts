@@ -54,12 +54,17 @@ export function compare(ruleset: Ruleset, tables: Tables, standFor?: StandFor): 
   return ruleset.tables.flatMap((own) => compareTable(expecting, own, tables[own.name]));
 }
 
+/** How drifts name a table. */
+export function inTable(name: TableName): Pick<Drift, "table"> {
+  return name === "nat" ? {} : { table: name };
+}
+
 type Expecting = Pick<Ruleset, "family" | "traffic"> & { readonly standFor?: StandFor };
 
 /** The same of one table, chain by chain. */
 export function compareTable(expecting: Expecting, own: OwnTable, table: Table): Drift[] {
   const { family, traffic, standFor = () => false } = expecting;
-  const place = { family, ...(own.name === "nat" ? {} : { table: own.name }) };
+  const place = { family, ...inTable(own.name) };
   if (table.unverifiable !== undefined) {
     return [{ kind: "unverifiable", ...place, chain: "", expected: "", found: table.unverifiable }];
   }
@@ -88,7 +93,7 @@ export type Elsewhere = {
  */
 export function compareOther({ ruleset, own, backend }: Elsewhere, table: Table): Drift[] {
   const { family, traffic } = ruleset;
-  const place = { family, ...(own.name === "nat" ? {} : { table: own.name }) };
+  const place = { family, ...inTable(own.name) };
   if (table.unverifiable !== undefined) {
     const found = `${table.unverifiable} (${backend}, the other backend)`;
     return [{ kind: "unverifiable", ...place, chain: "", expected: "", found }];

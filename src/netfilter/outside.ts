@@ -2,7 +2,7 @@
 // of nft's own, and a table that is switched off. Pure; CHECK asks for it, besides compare.ts.
 import { fewOf } from "../text/telling.ts";
 import { type Bystander, takersIn } from "./bypass.ts";
-import type { Drift } from "./compare.ts";
+import { type Drift, inTable } from "./compare.ts";
 import { hookOf, isBuiltin, suspects, takersAmong } from "./native/bypass.ts";
 import { foreignRules, partlyShown } from "./native/foreign.ts";
 import type { NativeChain, NativeView } from "./native/view.ts";
@@ -11,6 +11,7 @@ import { chainOf } from "./rule.ts";
 import {
   type BuiltinChain,
   type Family,
+  type OwnTable,
   type Placed,
   type Ruleset,
   type Table,
@@ -46,8 +47,10 @@ function bystanderOf(ruleset: Ruleset, name: TableName, table: Table): Bystander
   return { table, isOwn, traffic: ruleset.traffic };
 }
 
-function placedIn({ tables }: Ruleset): Placed[] {
-  return tables.flatMap(({ placed }) => placed);
+// A chain that translates comes behind mangle and raw, which have had the packet by then.
+function losersTo(chain: NativeChain, { name, placed }: OwnTable): Placed[] {
+  if (chain.base?.type === "nat" && name !== "nat") return [];
+  return placed.filter(({ hook }) => hook === hookOf(chain));
 }
 
 /** How many foreign base chains are looked into. A netns has a handful; the kernel takes a thousand a hook. */
@@ -66,12 +69,13 @@ export function compareNative(
   const found = suspects(view, family, shown);
   const takers = takersAmong(view, ruleset, found.slice(0, suspectsMax));
   const drifts = takers.flatMap(({ chain, word }) =>
-    placedIn(ruleset)
-      .filter(({ hook }) => hook === hookOf(chain))
-      .map(({ hook, rule }): Drift => {
-        const line = `${describe(chain)} takes the traffic before it: ${word}`;
-        return { kind: "shadowed-jump", family, chain: hook, expected: rule, found: line };
+    ruleset.tables.flatMap((own) =>
+      losersTo(chain, own).map(({ hook, rule }): Drift => {
+        const found = `${describe(chain)} takes the traffic before it: ${word}`;
+        const place = { family, ...inTable(own.name) };
+        return { kind: "shadowed-jump", ...place, chain: hook, expected: rule, found };
       }),
+    ),
   );
   const more = found.length - suspectsMax;
   const rest = `${more} more base chains of nft's own, too many to look into`;

@@ -1,7 +1,8 @@
 // What is ours in tables, by the rulesets that were or will be written: the names that removal, repair and the look for
 // leftovers go by. Pure.
-import { targetOf } from "./rule.ts";
+import { chainOf, targetOf } from "./rule.ts";
 import {
+  emptyTable,
   type OwnNames,
   type OwnTable,
   type Ruleset,
@@ -17,6 +18,9 @@ export type Own = readonly OwnNames[];
 
 /** The tables as one save shows them. */
 export type Tables = Readonly<Record<TableName, Table>>;
+
+/** Those of a fresh netns. */
+export const emptyTables: Tables = { raw: emptyTable, mangle: emptyTable, nat: emptyTable };
 
 /** What of these rulesets, of whichever families, stands in tables. */
 export function ownOf(rulesets: readonly Ruleset[]): Own {
@@ -60,7 +64,10 @@ export function replacing(ruleset: Ruleset, former: readonly Ruleset[]): Ruleset
     const stale = {
       name: names.name,
       chains: without(names.chains, kept?.chains),
-      placed: without(names.placed, kept?.placed),
+      // A jump into a chain that is kept goes with what is not meant of that chain.
+      placed: without(names.placed, kept?.placed).filter((rule) => {
+        return kept?.chains.includes(targetOf(rule)) !== true;
+      }),
     };
     if (stale.chains.length + stale.placed.length === 0) return [];
     const table = ruleset.tables.find(({ name }) => name === names.name);
@@ -83,12 +90,7 @@ export function actingIn({ chains, placed }: OwnNames): RuleText[] {
 /** True when a table holds a chain of ours, or a rule that acts by itself. */
 export function holdsOwn(names: OwnNames, table: Table): boolean {
   if (names.chains.some((name) => table.chains.has(name))) return true;
-  return actingIn(names).some((rule) => rulesOf(table, hookIn(rule)).includes(rule));
-}
-
-/** The chain that a rule of ours stands in. */
-function hookIn(rule: RuleText): string {
-  return rule.split(" ", 2)[1] ?? "";
+  return actingIn(names).some((rule) => rulesOf(table, chainOf(rule)).includes(rule));
 }
 
 function distinct(texts: readonly string[]): string[] {

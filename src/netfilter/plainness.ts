@@ -20,6 +20,9 @@ const plainTargets = new Set(
   ].flatMap((names) => names.split(" ")),
 );
 
+/** CT's options whose value is a name that whoever has the netns may have chosen. */
+const namingOptions = new Set(["--helper", "--timeout"]);
+
 /** Why others may be hidden in a rule, in a table with these chains; undefined where none can be. */
 export function hidingIn(rule: Rule, chains: ReadonlyMap<string, unknown>): string | undefined {
   const odd = rule.matches.find(({ name }) => !plainMatches.has(name))?.name;
@@ -28,6 +31,9 @@ export function hidingIn(rule: Rule, chains: ReadonlyMap<string, unknown>): stri
   const { target, targetOptions } = rule;
   const isChain = chains.has(target);
   if (isChain && targetOptions.length > 0) return "a jump with options";
+  if (target === "CT" && targetOptions.some((word) => namingOptions.has(word))) {
+    return "a target that prints names as they are (CT)";
+  }
   if (target === "" || isChain || plainTargets.has(target)) return undefined;
   return `a target that prints names as they are (${target})`;
 }

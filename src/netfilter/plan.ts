@@ -1,11 +1,12 @@
 // Plans the steps that lead one table from what is there to what we want, or to nothing of ours. Only own chains, rules of
 // ours and jumps into own chains are ever named: foreign rules are neither written nor moved. Nothing that was read is written
 // back: a jump is taken out in our own spelling of it (respell.ts), or not at all. transaction.ts puts the tables together.
-import { actingIn, ownIn } from "./own.ts";
+import { actingIn } from "./own.ts";
 import { respell } from "./respell.ts";
-import { targetOf } from "./rule.ts";
+import { chainOf, targetOf } from "./rule.ts";
 import { shadowing } from "./shadow.ts";
 import {
+  type BuiltinChain,
   builtinChains,
   type OwnChain,
   type OwnNames,
@@ -42,22 +43,25 @@ export function planFresh({ chains, placed }: OwnTable): Step[] {
 
 /**
  * From the table as observed to what it should hold, in a ruleset for this traffic; empty when it is there already, to the
- * letter. Jumps that are not ours to spell (see oddJumps) stay.
+ * letter. Jumps that are not ours to spell (see oddJumps) stay, and so does what is stale (planStale).
  */
 export function plan(own: OwnTable, table: Table, traffic: Traffic): Step[] {
-  const { chains, placed, stale } = own;
-  const unfilled = chains.filter((chain) => !isFilled(chain, table));
-  const loose = looseIn(own, table, traffic);
-  const led = placed.map(({ rule }) => targetOf(rule));
-  const unled = chains.map(({ name }) => name).filter((name) => !led.includes(name));
+  const unfilled = own.chains.filter((chain) => !isFilled(chain, table));
+  const hooks = [...new Set([...own.placed.map(({ hook }) => hook), ...builtinChains[own.name]])];
+  const loose = hooks.filter((hook) => !isInPlace(hook, own, { table, traffic }));
   return [
     ...unfilled.map(({ name }): Step => ({ do: "reset-chain", chain: name })),
     ...unfilled.flatMap(({ rules }) => rules.map(append)),
-    ...loose.flatMap((one) => deletionsOf(one, own, table)),
-    ...unled.flatMap((chain) => deletions(chain, table, own.name)),
-    ...insertions(loose),
-    ...(stale === undefined ? [] : planRemoval(stale, table)),
+    ...loose.flatMap((hook) => oursIn(hook, own, table).map(({ spelt }) => remove(spelt))),
+    ...insertions(own.placed.filter(({ hook }) => loose.includes(hook))),
   ];
+}
+
+/** What is stale goes, from the table as it is when the steps of plan() are done. */
+export function planStale({ chains, stale }: OwnTable, table: Table): Step[] {
+  if (stale === undefined) return [];
+  const filled = chains.map(({ name, rules }) => [name, rules] as const);
+  return planRemoval(stale, { ...table, chains: new Map([...table.chains, ...filled]) });
 }
 
 /**
@@ -70,20 +74,21 @@ export function planRemoval(names: OwnNames, table: Table): Step[] {
   const full = there.filter((chain) => free.includes(chain) || rulesOf(table, chain).length > 0);
   return [
     ...full.map((chain): Step => ({ do: "reset-chain", chain })),
-    ...there.flatMap((chain) => deletions(chain, table, names.name)),
+    ...there.flatMap((chain) => deletions(chain, table, names)),
     ...actingIn(names).flatMap((rule) => found(rule, table).map(remove)),
     ...free.map((chain): Step => ({ do: "delete-chain", chain })),
   ];
 }
 
 /** Rules that keep the kernel from letting go of a chain when planRemoval has done its work. */
-export function holdersOf(chain: string, table: Table, { name, chains }: OwnNames): RuleText[] {
+export function holdersOf(chain: string, table: Table, names: OwnNames): RuleText[] {
+  const { name, chains } = names;
   const builtin: readonly string[] = builtinChains[name];
   // A jump from someone else's chain is theirs.
   const foreign = [...table.chains]
     .filter(([other]) => !builtin.includes(other) && !chains.includes(other))
     .flatMap(([, rules]) => leadingTo(chain, rules));
-  return [...oddJumps(chain, table, name), ...foreign];
+  return [...oddJumps(chain, table, names), ...foreign];
 }
 
 function isFilled(own: OwnChain, table: Table): boolean {
@@ -91,27 +96,34 @@ function isFilled(own: OwnChain, table: Table): boolean {
   return rules?.length === own.rules.length && rules.every((rule, i) => rule === own.rules[i]);
 }
 
-// All of a builtin chain, or none: of several the order counts, and they go back to the head together.
-function looseIn(own: OwnTable, table: Table, traffic: Traffic): Placed[] {
-  const hooks = [...new Set(own.placed.map(({ hook }) => hook))];
-  return hooks.flatMap((hook) => {
-    const here = own.placed.filter((one) => one.hook === hook);
-    return areInPlace(here, own, { table, traffic }) ? [] : here;
-  });
-}
-
 type Found = { readonly table: Table; readonly traffic: Traffic };
 
-// Each once, spelt as ours, in our order, with nothing ahead that takes the traffic. Anything else is taken out and put in
-// anew at the head, in the same commit: of two equal rules -D takes the first, so "delete the second" cannot be said.
-function areInPlace(here: readonly Placed[], own: OwnTable, { table, traffic }: Found): boolean {
-  const rules = rulesOf(table, here[0]?.hook ?? "");
-  const texts = here.map(({ rule }) => rule);
-  const at = texts.map((rule) => rules.indexOf(rule));
-  const isInOrder = at.every((position, i) => position > (at[i - 1] ?? -1));
-  const isOnce = here.every((one) => deletionsOf(one, own, table).length === 1);
-  const ahead = rules.slice(0, at.at(-1)).filter((rule) => !texts.includes(rule));
-  return isInOrder && isOnce && shadowing(table, ahead, traffic) === undefined;
+// What of ours is in a builtin chain is just what should be, to the letter and in our order, with nothing ahead that takes the
+// traffic. Else all of it is taken out and put in anew at the head, in the same commit: of several the order counts, and of
+// two equal rules -D takes the first, so "delete the second" cannot be said.
+function isInPlace(hook: BuiltinChain, own: OwnTable, { table, traffic }: Found): boolean {
+  const texts = own.placed.filter((one) => one.hook === hook).map(({ rule }) => rule);
+  const there = oursIn(hook, own, table).map(({ rule }) => rule);
+  if (there.length !== texts.length || texts.some((rule, i) => rule !== there[i])) return false;
+  const rules = rulesOf(table, hook);
+  const last = texts.at(-1);
+  if (last === undefined) return true;
+  const ahead = rules.slice(0, rules.indexOf(last)).filter((rule) => !texts.includes(rule));
+  return shadowing(table, ahead, traffic) === undefined;
+}
+
+/** A rule as it was found, and as we spell it. */
+type Spelt = { readonly rule: RuleText; readonly spelt: RuleText };
+
+// Jumps into chains of ours in all forms that we can spell; a rule that acts by itself only as it is written.
+function oursIn(hook: BuiltinChain, { chains, placed }: OwnTable, table: Table): Spelt[] {
+  const texts = new Set(placed.map(({ rule }) => rule));
+  return rulesOf(table, hook).flatMap((rule) => {
+    if (texts.has(rule)) return [{ rule, spelt: rule }];
+    const led = chains.find(({ name }) => leadsTo(name, rule));
+    const spelt = led === undefined ? undefined : respell(rule, led.name);
+    return spelt === undefined ? [] : [{ rule, spelt }];
+  });
 }
 
 /** All jumps into a chain from the builtin chains of a table of this name. */
@@ -120,13 +132,24 @@ export function jumpsInto(chain: string, table: Table, name: TableName): RuleTex
 }
 
 /** Jumps into a chain from the builtin chains which have words that we do not write: nothing of ours can take them out. */
-export function oddJumps(chain: string, table: Table, name: TableName): RuleText[] {
-  return jumpsInto(chain, table, name).filter((rule) => respell(rule, chain) === undefined);
+export function oddJumps(chain: string, table: Table, names: OwnNames): RuleText[] {
+  return jumpsInto(chain, table, names.name).filter((rule) => {
+    return spell(rule, chain, names) === undefined;
+  });
+}
+
+// A jump of ours may have words that nobody else's are let have.
+function spell(rule: RuleText, chain: string, { placed }: OwnNames): RuleText | undefined {
+  return placed.includes(rule) ? rule : respell(rule, chain);
+}
+
+function leadingTo(chain: string, rules: readonly RuleText[]): RuleText[] {
+  return rules.filter((rule) => leadsTo(chain, rule));
 }
 
 // Most rules do not name the chain at all, and need not be read.
-function leadingTo(chain: string, rules: readonly RuleText[]): RuleText[] {
-  return rules.filter((rule) => rule.includes(chain) && targetOf(rule) === chain);
+function leadsTo(chain: string, rule: RuleText): boolean {
+  return rule.includes(chain) && targetOf(rule) === chain;
 }
 
 function append(rule: RuleText): Step {
@@ -137,23 +160,16 @@ function remove(rule: RuleText): Step {
   return { do: "delete", rule };
 }
 
-// A jump goes in all its forms; a rule that acts by itself only as we spell it.
-function deletionsOf({ rule }: Placed, own: OwnTable, table: Table): Step[] {
-  const target = targetOf(rule);
-  const isJump = ownIn(own).chains.includes(target);
-  return isJump ? deletions(target, table, own.name) : found(rule, table).map(remove);
-}
-
-function deletions(chain: string, table: Table, name: TableName): Step[] {
-  return jumpsInto(chain, table, name).flatMap((jump): Step[] => {
-    const rule = respell(jump, chain);
+function deletions(chain: string, table: Table, names: OwnNames): Step[] {
+  return jumpsInto(chain, table, names.name).flatMap((jump): Step[] => {
+    const rule = spell(jump, chain, names);
     return rule === undefined ? [] : [remove(rule)];
   });
 }
 
 /** As often as it is there. */
 function found(rule: RuleText, table: Table): RuleText[] {
-  return rulesOf(table, rule.split(" ", 2)[1] ?? "").filter((one) => one === rule);
+  return rulesOf(table, chainOf(rule)).filter((one) => one === rule);
 }
 
 // At the head, not at the end: a rule of someone else's that stands before ours could take the traffic. The last of a builtin

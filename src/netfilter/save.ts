@@ -5,7 +5,7 @@ import { printable } from "../text/printable.ts";
 import type { Tables } from "./own.ts";
 import { hidingIn } from "./plainness.ts";
 import { chainOf, isPlain, readRule } from "./rule.ts";
-import { builtinChains, type RuleText, type Table, type TableName } from "./table.ts";
+import { builtinChains, type RuleText, type Table, type TableName, tableNames } from "./table.ts";
 
 /** The save's text is not what any iptables-save prints, and no pod's doing either. */
 export class SaveSyntaxError extends Error {
@@ -108,7 +108,7 @@ function takeLine(line: string, reading: Reading): string | undefined {
     reading.section = undefined;
     return undefined;
   }
-  if (line.startsWith(":")) return declare(line, section);
+  if (line.startsWith(":")) return declare(line, section, reading);
   return takeRule(line, section, reading);
 }
 
@@ -147,19 +147,28 @@ const verdicts = new Set([
   "NETMAP",
 ]);
 
-function declare(line: string, section: Section): string | undefined {
+function declare(line: string, section: Section, reading: Reading): string | undefined {
   const [, chain = "", policy = ""] = /^:([^ ]+) ([A-Z]+|-) \[\d+:\d+\]$/.exec(line) ?? [];
   if (chain === "" || !isPlain(chain)) return "a chain of an odd name";
   if (section.hasRules) return "a chain that is declared behind rules";
   if (section.chains.has(chain)) return "a chain that was declared already";
-  // One of a builtin chain's name that has no policy is a plain one, which nothing leads into: nft makes such.
-  const isBuiltin = builtinChains.nat.some((name) => name === chain);
-  const isOdd = section.table === "nat" && isBuiltin === (policy === "-");
-  if (isOdd) return "a policy where there is none, or none where there is";
+  if (isOddlyHeaded(section.table, chain, policy)) {
+    if (section.table === "nat") return oddPolicy;
+    addDoubt(reading.doubts, section.table, forged(oddPolicy, line));
+  }
   if (verdicts.has(chain)) return "a chain that is named like a target";
   section.chains.set(chain, []);
   section.order.push(chain);
   return undefined;
+}
+
+const oddPolicy = "a policy where there is none, or none where there is";
+
+// One of a builtin chain's name that has no policy is a plain one, which nothing leads into: nft makes such.
+function isOddlyHeaded(table: string, chain: string, policy: string): boolean {
+  const name = tableNames.find((one) => one === table);
+  if (name === undefined) return false;
+  return builtinChains[name].some((builtin) => builtin === chain) === (policy === "-");
 }
 
 function takeRule(line: string, section: Section, reading: Reading): string | undefined {

@@ -1,13 +1,16 @@
 // Puts the steps of tables together into what one restore loads: a commit for each table, in an order in which a death
 // between two commits lets no traffic pass by. Pure.
 //
-// A table is one commit: the kernel takes all of it or nothing. Of several tables
-// - those that add come first, in the order in which packets come to them: what a rule of nat needs in raw is there then;
+// A commit is one table's: the kernel takes all of it or nothing. Of several
+// - those that add come first, in the order in which packets come to their tables: what a rule of nat needs in raw is there
+//   then. Among them, those that write over a chain that is in use come behind the others: what it captured goes when what
+//   others capture is there;
 // - those that only take away come last, and in the opposite order: what captured before goes when the new capture is there,
 //   and what it needed in raw goes after it.
-import { holdsOwn, type Own, type Tables } from "./own.ts";
-import { plan, planFresh, planRemoval, type Step } from "./plan.ts";
-import { type Ruleset, type TableName, tableNames } from "./table.ts";
+// So a ruleset that captures in another table than the one before it must not write over the same chain in both of them.
+import { emptyTables, holdsOwn, type Own, ownIn, type Tables } from "./own.ts";
+import { plan, planFresh, planRemoval, planStale, type Step } from "./plan.ts";
+import { type Ruleset, rulesOf, type TableName, tableNames } from "./table.ts";
 
 /** The steps of one table, which the kernel takes as one: all or none. */
 export type Commit = { readonly table: TableName; readonly steps: readonly Step[] };
@@ -20,20 +23,33 @@ export type Transaction = readonly Commit[];
  * table refuses, and the state can be looked at in peace.
  */
 export function freshTransaction({ tables }: Ruleset): Transaction {
-  return inOrder(tables.map((own) => ({ table: own.name, steps: planFresh(own) })));
+  return inOrder(
+    tables.map((own) => ({ table: own.name, steps: planFresh(own) })),
+    emptyTables,
+  );
 }
 
-/** From the tables as observed to the ruleset; empty when all is there already, to the letter. */
+/**
+ * From the tables as observed to the ruleset; empty when all is there already, to the letter. A table that holds nothing of
+ * ours is written as a fresh one: it refuses to meet anything of ours.
+ */
 export function transactionTo({ tables, traffic }: Ruleset, found: Tables): Transaction {
-  return inOrder(
-    tables.map((own) => ({ table: own.name, steps: plan(own, found[own.name], traffic) })),
-  );
+  const commits = tables.flatMap((own): Commit[] => {
+    const table = found[own.name];
+    const isFree = !holdsOwn(ownIn(own), table);
+    return [
+      { table: own.name, steps: isFree ? planFresh(own) : plan(own, table, traffic) },
+      { table: own.name, steps: planStale(own, table) },
+    ];
+  });
+  return inOrder(commits, found);
 }
 
 /** From the tables as observed to tables without what is ours; empty when there is none. */
 export function removalOf(own: Own, found: Tables): Transaction {
   return inOrder(
     own.map((names) => ({ table: names.name, steps: planRemoval(names, found[names.name]) })),
+    found,
   );
 }
 
@@ -42,23 +58,46 @@ export function holdsAny(own: Own, found: Tables): boolean {
   return own.some((names) => holdsOwn(names, found[names.name]));
 }
 
-/** The text that refuses to meet anything of ours: each of its tables begins with a chain that is made. */
-export function isFresh(transaction: Transaction): boolean {
-  return (
-    transaction.length > 0 && transaction.every(({ steps }) => steps[0]?.do === "create-chain")
-  );
+/** The commit refuses to meet anything of ours: it begins with a chain that is made. */
+export function isFresh({ steps }: Commit): boolean {
+  return steps[0]?.do === "create-chain";
 }
 
-function inOrder(commits: readonly Commit[]): Transaction {
-  const inTurn = tableNames.flatMap((name) =>
-    commits.filter(({ table, steps }) => table === name && steps.length > 0),
-  );
+function inOrder(commits: readonly Commit[], found: Tables): Transaction {
   const isAdding = ({ steps }: Commit) => steps.some(adds);
-  return [...inTurn.filter(isAdding), ...inTurn.filter((commit) => !isAdding(commit)).toReversed()];
+  const isOver = (commit: Commit) => writesOver(commit, found);
+  const adding = inTurn(commits.filter(isAdding), tableNames);
+  const taking = commits.filter((commit) => !isAdding(commit) && commit.steps.length > 0);
+  return joined([
+    ...adding.filter((commit) => !isOver(commit)),
+    ...adding.filter(isOver),
+    ...inTurn(taking, tableNames.toReversed()),
+  ]);
+}
+
+function inTurn(commits: readonly Commit[], names: readonly TableName[]): Commit[] {
+  return names.flatMap((name) => commits.filter(({ table }) => table === name));
 }
 
 function adds(step: Step): boolean {
   return step.do === "create-chain" || step.do === "append" || step.do === "insert";
+}
+
+function writesOver({ table, steps }: Commit, found: Tables): boolean {
+  return steps.some((step) => {
+    return step.do === "reset-chain" && rulesOf(found[table], step.chain).length > 0;
+  });
+}
+
+// Of one table in a row: one commit, so that there is no moment between what is new and what was before.
+function joined(commits: readonly Commit[]): Commit[] {
+  const found: { readonly table: TableName; readonly steps: Step[] }[] = [];
+  for (const { table, steps } of commits) {
+    const last = found.at(-1);
+    if (last?.table === table) last.steps.push(...steps);
+    else found.push({ table, steps: [...steps] });
+  }
+  return found;
 }
 
 /**

@@ -45,7 +45,7 @@ test("a plan leads from any table to the one that is meant", { timeout: timeoutM
     const after = parseSave(printNat(nat, tool));
     expect([status, stderr]).toEqual([0, ""]);
     // Jumps of odd words stay, and are told.
-    const odd = namesIn(ruleset).chains.flatMap((name) => oddJumps(name, after, "nat"));
+    const odd = namesIn(ruleset).chains.flatMap((name) => oddJumps(name, after, namesIn(ruleset)));
     const drifts = compare(ruleset, withNat(after));
     expect(drifts.filter(({ found }) => !odd.includes(found))).toEqual([]);
     expect(transactionTo(ruleset, withNat(after))).toEqual([]);
@@ -68,7 +68,7 @@ test("a removal leaves nothing of ours, and all that is others'", {
     expect([status, stderr]).toEqual([0, ""]);
     // A chain that others lead into stays, and lets all pass.
     const held = names.chains.filter((chain) => holdersOf(chain, table, names).length > 0);
-    const odd = names.chains.flatMap((chain) => oddJumps(chain, table, "nat"));
+    const odd = names.chains.flatMap((chain) => oddJumps(chain, table, names));
     expect(ownIn(nat).filter((own) => ![...held, ...odd].includes(own))).toEqual([]);
     expect(foreignIn(nat)).toEqual(foreignIn(before));
   });

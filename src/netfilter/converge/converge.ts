@@ -4,8 +4,8 @@ import { Fault } from "../../fault.ts";
 import { BatchError } from "../iptables/client.ts";
 import type { Job, Outcome } from "../iptables/job.ts";
 import type { Presence } from "../iptables/presence.ts";
-import { ownOf, type Tables } from "../own.ts";
-import { emptyTable, type Family, type OwnTable, type Ruleset, type Table } from "../table.ts";
+import { emptyTables, ownOf, type Tables } from "../own.ts";
+import type { Family, OwnTable, Ruleset, Table } from "../table.ts";
 import { holdsAny, removalOf } from "../transaction.ts";
 import { jobFor } from "./job.ts";
 import {
@@ -170,9 +170,10 @@ async function runAll(
 // to be as it was before.
 async function takeBack(session: Session, all: readonly Progress[]): Promise<boolean> {
   if (session.place === "scratch") return true;
-  const open = all.filter(({ created, doubtful }) => created.size > 0 || doubtful);
-  const jobs = open.map(({ ruleset, created }) => {
-    const made = ruleset.tables.filter(({ name }) => created.has(name));
+  const open = all.filter((progress) => mayGo(progress) || progress.doubtful);
+  const jobs = open.map((progress) => {
+    const { ruleset, created } = progress;
+    const made = ruleset.tables.filter(({ name }) => created.has(name) && mayGo(progress));
     const removal = removalOf(ownOf([{ ...ruleset, tables: made }]), asTables(made));
     return jobFor(session.choice, ruleset, removal);
   });
@@ -191,6 +192,11 @@ async function takeBack(session: Session, all: readonly Progress[]): Promise<boo
   }
 }
 
+// What other tables had of ours needs what was made in these.
+function mayGo(progress: Progress): boolean {
+  return progress.created.size > 0 && (!progress.isRewritten || isAllCreated(progress));
+}
+
 // A removal that was loaded, or tables that hold nothing of ours.
 function isWithout(ruleset: Ruleset, outcome: Outcome | undefined): boolean {
   if (outcome === undefined) return false;
@@ -201,8 +207,7 @@ function isWithout(ruleset: Ruleset, outcome: Outcome | undefined): boolean {
 }
 
 function asTables(made: readonly OwnTable[]): Tables {
-  const none: Tables = { raw: emptyTable, mangle: emptyTable, nat: emptyTable };
-  return { ...none, ...Object.fromEntries(made.map((own) => [own.name, asTable(own)])) };
+  return { ...emptyTables, ...Object.fromEntries(made.map((own) => [own.name, asTable(own)])) };
 }
 
 function asTable({ chains, placed }: OwnTable): Table {

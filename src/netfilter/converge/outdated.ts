@@ -39,9 +39,17 @@ function outdatedFor(ruleset: Ruleset): RegExp {
   return new RegExp(["failed: (?:Chain already exists|Bad rule)", ...words].join("|"));
 }
 
-// nft names the line of what the kernel refused when it commits: `line 5: RULE_APPEND failed`.
+/** Of several commits it is not known which were loaded. */
+export function isUnclear(transaction: Transaction, outcome: Outcome): boolean {
+  return (
+    transaction.length > 1 && outcome.restoreStatus !== 0 && refusedLine(outcome) === undefined
+  );
+}
+
+// nft names the line of what the kernel refused when it commits: `line 5: RULE_APPEND failed`; a word that the tool itself
+// does not know is one of `Error occurred at line: 5`.
 function refusedLine({ stderr }: Outcome): number | undefined {
-  const line = /\bline (\d+)(?: failed|: [A-Z_]+ failed)/.exec(stderr)?.[1];
+  const line = /\bline:? (\d+)(?: failed|: [A-Z_]+ failed|$)/m.exec(stderr)?.[1];
   return line === undefined ? undefined : Number(line);
 }
 

@@ -3,19 +3,20 @@ import type { Fault } from "../../fault.ts";
 import { printable } from "../../text/printable.ts";
 import { failedChain, readFailure, type ToolFailure } from "../iptables/failure.ts";
 import type { Outcome } from "../iptables/job.ts";
-import { ownOf, type Tables } from "../own.ts";
+import { holdsOwn, ownIn, ownOf, type Tables } from "../own.ts";
 import { jumpsInto, oddJumps } from "../plan.ts";
 import { loadable, renderRestore } from "../restore.ts";
 import { versionIn } from "../save-header.ts";
 import type { Ruleset, TableName } from "../table.ts";
 import {
+  type Commit,
   freshTransaction,
   holdsAny,
   isFresh,
   type Transaction,
   transactionTo,
 } from "../transaction.ts";
-import { committedIn, isOutdated, outdatedAdvice } from "./outdated.ts";
+import { committedIn, isOutdated, isUnclear, outdatedAdvice } from "./outdated.ts";
 import { readTables, type Shown, shownIn } from "./readout.ts";
 
 /** So many times the same, with nobody else at the table: no further try will do. */
@@ -31,8 +32,8 @@ export type Progress = {
   same: number;
   /** The transaction was planned from what we saw. */
   looked: boolean;
-  /** And nothing of ours was there. */
-  fromNothing: boolean;
+  /** The tables that held nothing of ours when it was planned. */
+  free: ReadonlySet<TableName>;
   /** Somebody else changed the tables while we were at it. */
   disturbed: boolean;
   /** The tables whose own chains and rules were made by us, just now, where there were none. */
@@ -61,14 +62,15 @@ export type Failure = ToolFailure & {
  */
 export function begin(ruleset: Ruleset): Progress {
   const fresh = freshTransaction(ruleset);
-  const isSafe = isFresh(fresh) && ruleset.tables.every(({ stale }) => stale === undefined);
+  const isWhole = ruleset.tables.every(({ stale }) => stale === undefined);
+  const isSafe = isWhole && fresh.every(isFresh);
   return {
     ruleset,
     transaction: isSafe ? fresh : [],
     failure: undefined,
     same: 0,
     looked: false,
-    fromNothing: isSafe,
+    free: new Set(isSafe ? ruleset.tables.map(({ name }) => name) : []),
     disturbed: false,
     created: new Set(),
     changed: false,
@@ -84,17 +86,19 @@ export function begin(ruleset: Ruleset): Progress {
 export function advance(progress: Progress, outcome: Outcome): void {
   const { ruleset, transaction, failure: before, looked } = progress;
   const shown = shownIn(readTables(outcome), ruleset.tables);
-  const fresh = isFresh(transaction);
+  const loaded = committedIn(transaction, outcome);
+  const refused = transaction[loaded.length];
   progress.unmasked ||= outcome.unmasked === true;
   progress.version = versionIn(outcome.saved) ?? progress.version;
-  takeLoaded(progress, committedIn(transaction, outcome));
+  progress.doubtful ||= isUnclear(transaction, outcome);
+  takeLoaded(progress, loaded);
   if (!(shown instanceof Error)) {
     planFrom(progress, shown.tables);
-  } else if (outcome.restoreStatus === 0 || fresh) {
+  } else if (refused === undefined || isFresh(refused)) {
     // Loaded, or met something of ours, but not seen: the next try only looks.
     progress.transaction = [];
   }
-  const result = { outcome, shown, fresh };
+  const result = { outcome, shown, refused };
   progress.failure = failureOf(ruleset, result) ?? obstacleTo(progress, result);
   if (progress.failure === undefined) {
     // Loaded, and not there when we looked.
@@ -112,35 +116,36 @@ export function advance(progress: Progress, outcome: Outcome): void {
 export function takeLoaded(progress: Progress, loaded: Transaction): void {
   for (const { table } of loaded) {
     progress.changed = true;
-    if (progress.fromNothing) progress.created.add(table);
+    if (progress.free.has(table)) progress.created.add(table);
     progress.isRewritten ||= !progress.created.has(table);
   }
 }
 
 /** True when nothing of ours was there before, in any table. */
 export function isAllCreated({ ruleset, created, changed }: Progress): boolean {
-  return changed && ruleset.tables.every(({ name }) => created.has(name));
+  const filled = ruleset.tables.filter(({ chains, placed }) => chains.length + placed.length > 0);
+  return changed && filled.every(({ name }) => created.has(name));
 }
 
-// Where nothing of ours is, the text that refuses to meet anything of ours: what it makes is known to be of our making.
+// What is made in a table where nothing of ours is, by a text that refuses to meet any, is known to be of our making.
 function planFrom(progress: Progress, tables: Tables): void {
   const { ruleset } = progress;
+  const free = ruleset.tables.filter((own) => !holdsOwn(ownIn(own), tables[own.name]));
   progress.looked = true;
-  progress.fromNothing = !holdsAny(ownOf([ruleset]), tables);
-  progress.transaction = progress.fromNothing
-    ? freshTransaction(ruleset)
-    : loadable(transactionTo(ruleset, tables));
+  progress.free = new Set(free.map(({ name }) => name));
+  progress.transaction = loadable(transactionTo(ruleset, tables));
 }
 
 /** What came of a try. */
 type Result = {
   readonly outcome: Outcome;
   readonly shown: Shown | Error;
-  readonly fresh: boolean;
+  /** The commit that was not loaded. */
+  readonly refused: Commit | undefined;
 };
 
-// A refusal of the first text because our chains are there already is what that text is for.
-function failureOf(ruleset: Ruleset, { outcome, shown, fresh }: Result): Failure | undefined {
+// A refusal because our chains are there already is what a text for a fresh table is for.
+function failureOf(ruleset: Ruleset, { outcome, shown, refused }: Result): Failure | undefined {
   const { restoreStatus, saveStatus, stderr } = outcome;
   const { restore, save } = outcome.job.tools;
   const own = ownOf([ruleset]);
@@ -150,30 +155,38 @@ function failureOf(ruleset: Ruleset, { outcome, shown, fresh }: Result): Failure
   );
   const where = { program: restoreStatus === 0 ? save : restore, chain };
   if (!(shown instanceof Error) && shown.unverifiable !== undefined) {
-    return unverifiable(shown.unverifiable, restore);
+    return unverifiable(shown.unverifiable, restore, namesOf(ruleset));
   }
   if (saveStatus !== 0) return { ...readFailure(restoreStatus || saveStatus, stderr), ...where };
   if (shown instanceof Error) {
     return { kind: "unknown", said: shown.message, advice: "", program: save, chain: "" };
   }
   if (restoreStatus === 0) return undefined;
-  if (fresh && holdsAny(own, shown.tables)) return undefined;
+  const met = own.filter(({ name }) => name === refused?.table);
+  if (refused !== undefined && isFresh(refused) && holdsAny(met, shown.tables)) return undefined;
   const failure = { ...readFailure(restoreStatus, stderr, outcome.job.restore), ...where };
   return isOutdated(ruleset, outcome)
     ? { ...failure, kind: "transient", advice: outdatedAdvice }
     : failure;
 }
 
-function unverifiable(said: string, program: string): Failure {
-  const advice = said.startsWith("its text ") ? hiddenAdvice : nativeAdvice;
+function unverifiable(said: string, program: string, tables: string): Failure {
+  const advice = said.startsWith("its text ") ? hiddenAdvice(tables) : nativeAdvice(tables);
   return { kind: "unsupported", said, advice, program, chain: "", isUnverifiable: true };
 }
 
-const nativeAdvice =
-  "rules written by nft itself stand in the nat table, so iptables cannot show it; remove them or use another table";
+/** Its tables, as sentences name them. */
+function namesOf({ tables }: Ruleset): string {
+  return `the ${tables.map(({ name }) => name).join(" or ")} table`;
+}
 
-const hiddenAdvice =
-  "whether all traffic would be redirected cannot be proven: somebody wrote rules in this pod's nat table; remove them";
+function nativeAdvice(tables: string): string {
+  return `rules written by nft itself stand in ${tables}, so iptables cannot show it; remove them or use another table`;
+}
+
+function hiddenAdvice(tables: string): string {
+  return `whether all traffic would be redirected cannot be proven: somebody wrote rules in this pod's ${tables.slice(4)}; remove them`;
+}
 
 // Jumps into our chains that stand in the way of the ruleset, though nothing was refused.
 function obstacleTo(
@@ -183,9 +196,9 @@ function obstacleTo(
   if (shown instanceof Error) return undefined;
   const { tables } = shown;
   const own = ownOf([ruleset]);
-  const each = own.flatMap(({ name, chains }) => chains.map((chain) => ({ name, chain })));
+  const each = own.flatMap((names) => names.chains.map((chain) => ({ names, chain })));
   const where = { program: outcome.job.tools.restore, chain: "" };
-  const odds = each.flatMap(({ name, chain }) => oddJumps(chain, tables[name], name));
+  const odds = each.flatMap(({ names, chain }) => oddJumps(chain, tables[names.name], names));
   const [odd] = transaction.length > 0 ? [] : odds;
   if (odd !== undefined) {
     const said = `a rule of someone else's leads into our chain: ${printable(odd)}`;
@@ -194,7 +207,9 @@ function obstacleTo(
   }
   const isWhole = stepsIn(transactionTo(ruleset, tables)) === stepsIn(transaction);
   if (!holdsAny(own, tables) || isWhole) return undefined;
-  const count = each.flatMap(({ name, chain }) => jumpsInto(chain, tables[name], name)).length;
+  const count = each.flatMap(({ names: { name }, chain }) => {
+    return jumpsInto(chain, tables[name], name);
+  }).length;
   const said = `${count} rules lead into our chains, more than can be taken out at once`;
   const advice = "another program keeps adding them; remove them by hand";
   return { kind: "transient", said, advice, ...where };

@@ -11,8 +11,8 @@ import type { Session } from "./left-out.ts";
 /** A family's table, as far as it was shown. */
 export type Unseen = { readonly family: Family; readonly table: Table };
 
-/** A chain that may still be there: empty, which lets all traffic pass, or full for all we know. */
-export type Kept = { readonly chain: string; readonly isEmpty: boolean };
+/** A chain, or a rule, that may still be there: the chain empty, which lets all traffic pass, or full for all we know. */
+export type Kept = { readonly what: string; readonly isEmpty: boolean };
 
 /** So many equal jumps are taken out: nobody has more but on purpose. */
 const jumpsMax = 8;
@@ -25,14 +25,13 @@ export async function removeBlindly(
 ): Promise<Kept[]> {
   const { name, chains, placed } = own;
   const load: Load = (steps) => loads(session, { family, name }, steps);
-  await deleteAll(load, actingIn(own));
-  if (await isFreeOf(session, family, own)) return [];
+  const kept = await deleteActing(load, own);
+  if (await isFreeOf(session, family, own)) return kept;
   // As if what was shown were true: it mostly is, ahead of the line that is wrong.
   const shown = stepsThatFit(planRemoval(own, table), own);
   const gone = (await load(shown)) ? shown.flatMap(deletedBy) : [];
   // Something that is not shown leads into a chain: what is shown is taken out at least.
   if (gone.length === 0) await load(shown.filter((step) => step.do !== "delete-chain"));
-  const kept: Kept[] = [];
   for (const chain of chains.filter((one) => !gone.includes(one))) {
     // Makes it where it is not, which the last step takes back.
     const isEmpty = await load([{ do: "reset-chain", chain }]);
@@ -40,7 +39,8 @@ export async function removeBlindly(
       load,
       placed.filter((jump) => jump.endsWith(` -j ${chain}`)),
     );
-    if (!(isEmpty && (await load([{ do: "delete-chain", chain }])))) kept.push({ chain, isEmpty });
+    if (!(isEmpty && (await load([{ do: "delete-chain", chain }]))))
+      kept.push({ what: chain, isEmpty });
   }
   return kept;
 }
@@ -51,10 +51,29 @@ function stepsThatFit(steps: readonly Step[], { name }: OwnNames): Step[] {
 
 type Load = (steps: readonly Step[]) => Promise<boolean>;
 
-async function deleteAll(load: Load, rules: readonly string[]): Promise<void> {
+/** As long as there are any. True when the last load was refused, which it is where there are no more. */
+async function deleteAll(load: Load, rules: readonly string[]): Promise<boolean> {
+  let isRefused = true;
   for (const rule of rules) {
-    for (let count = 0; count < jumpsMax && (await load([{ do: "delete", rule }])); ) count += 1;
+    let count = 0;
+    while (count < jumpsMax && (await load([{ do: "delete", rule }]))) count += 1;
+    isRefused &&= count < jumpsMax;
   }
+  return isRefused;
+}
+
+// That a deletion is refused proves nothing of a tool that refuses all: it must be able to put the rule there and take it out.
+async function deleteActing(load: Load, own: OwnNames): Promise<Kept[]> {
+  const kept: Kept[] = [];
+  for (const rule of actingIn(own)) {
+    const isRefused = await deleteAll(load, [rule]);
+    const able: Step[] = [
+      { do: "insert", rule },
+      { do: "delete", rule },
+    ];
+    if (!(isRefused && (await load(able)))) kept.push({ what: rule, isEmpty: false });
+  }
+  return kept;
 }
 
 /**

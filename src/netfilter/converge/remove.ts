@@ -4,7 +4,7 @@ import { Fault } from "../../fault.ts";
 import { printable } from "../../text/printable.ts";
 import { readFailure } from "../iptables/failure.ts";
 import type { Outcome } from "../iptables/job.ts";
-import type { Own } from "../own.ts";
+import { actingIn, type Own } from "../own.ts";
 import { holdersOf } from "../plan.ts";
 import { loadable } from "../restore.ts";
 import type { Family } from "../table.ts";
@@ -135,18 +135,19 @@ async function restOf(session: Session, removing: Removing): Promise<Rest> {
   const { family, own, shown } = removing;
   if (shown.unverifiable === undefined) return { left: [], husks: husksIn(removing) };
   const left: string[] = [];
-  for (const names of own) {
+  // What captures goes before what it needs.
+  for (const names of own.toReversed()) {
     const table = shown.tables[names.name];
     const kept = await removeBlindly(session, { family, table }, names);
-    removing.written ||= kept.length < names.chains.length;
+    removing.written ||= kept.length < names.chains.length + actingIn(names).length;
     const why = `the ${family} ${names.name} table cannot be verified: ${printable(shown.unverifiable)}`;
     left.push(...kept.map((one) => `${sentenceOf(one)}, and ${why}`));
   }
   return { left, husks: [] };
 }
 
-function sentenceOf({ chain, isEmpty }: Kept): string {
-  return isEmpty ? `${chain} is left, empty` : `${chain} may be there`;
+function sentenceOf({ what, isEmpty }: Kept): string {
+  return isEmpty ? `${what} is left, empty` : `${what} may be there`;
 }
 
 function husksIn({ family, own, shown }: Removing): string[] {
