@@ -1,6 +1,6 @@
 // Made-up rulesets of several tables, in the words of a mesh that captures with TPROXY in mangle, or with REDIRECT in nat. Each
 // has what Linkerd's has not: chains without a jump, rules that stand directly in builtin chains, UDP, three tables.
-import type { Family, Ruleset, Traffic } from "../../src/netfilter/table.ts";
+import type { Family, Ruleset, Table, TableName, Traffic } from "../../src/netfilter/table.ts";
 
 const traffic: Traffic = { protocols: ["tcp", "udp"], loopback: false };
 
@@ -87,4 +87,18 @@ export function bareZones(family: Family): Ruleset {
     table.name === "raw" ? [{ ...table, chains: [], placed: table.placed.slice(1) }] : [],
   );
   return { family, traffic, tables: bare };
+}
+
+/** The tables that hold these rulesets and nothing else; no two of them share a table. */
+export function tablesOf(rulesets: readonly Ruleset[]): Partial<Record<TableName, Table>> {
+  const all = rulesets.flatMap(({ tables }) => tables);
+  return Object.fromEntries(
+    all.map(({ name, chains, placed }) => {
+      const own = chains.map((chain) => [chain.name, chain.rules] as const);
+      const hooks = [...new Set(placed.map(({ hook }) => hook))].map((hook) => {
+        return [hook, placed.filter((one) => one.hook === hook).map(({ rule }) => rule)] as const;
+      });
+      return [name, { chains: new Map([...own, ...hooks]) }];
+    }),
+  );
 }

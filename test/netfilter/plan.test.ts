@@ -7,9 +7,10 @@ import {
   plan,
   planFresh,
   planRemoval,
+  planStale,
   type Step,
 } from "../../src/netfilter/plan.ts";
-import { emptyTable, type Table } from "../../src/netfilter/table.ts";
+import { emptyTable, type OwnTable, type Table, type Traffic } from "../../src/netfilter/table.ts";
 import { natWith, tcp } from "../lab/rulesets.ts";
 
 const own = natWith([
@@ -145,4 +146,87 @@ const held: [when: string, found: Record<string, string[]>, rules: string[]][] =
 
 test.each(held)("holdersOf() gives what keeps a chain from going when %s", (_, found, rules) => {
   expect(holdersOf("OUT", table(found), names)).toEqual(rules);
+});
+
+const conntrack = "-A PREROUTING -p tcp -m socket --transparent -j BOTH";
+const [first, second] = ["-A OUTPUT -p tcp -j BOTH", "-A OUTPUT -p udp -j BOTH"];
+const acting = "-A OUTPUT -p udp -m udp --dport 53 -j CT --zone 1";
+const several: OwnTable = {
+  name: "mangle",
+  chains: [
+    { name: "BOTH", rules: ["-A BOTH -j MARK --set-xmark 0x1/0xffffffff"] },
+    { name: "UNLED", rules: [] },
+  ],
+  placed: [
+    { hook: "PREROUTING", rule: conntrack },
+    { hook: "OUTPUT", rule: first },
+    { hook: "OUTPUT", rule: second },
+    { hook: "OUTPUT", rule: acting },
+  ],
+};
+const allThere = {
+  PREROUTING: [conntrack],
+  OUTPUT: [first, second, acting],
+  BOTH: ["-A BOTH -j MARK --set-xmark 0x1/0xffffffff"],
+  UNLED: [],
+};
+const into = (rule: string) => ({ do: "insert", rule }) as const;
+const anew = (...there: string[]): Step[] => [
+  ...there.map(remove),
+  ...[acting, second, first].map(into),
+];
+const drop = "-A OUTPUT -j DROP";
+const toUnled = "-A FORWARD -p tcp -j UNLED";
+
+const severals: [when: string, found: Record<string, string[]>, steps: readonly Step[]][] = [
+  ["all is there", {}, []],
+  ["foreign rules stand behind ours", { OUTPUT: [...allThere.OUTPUT, drop] }, []],
+  [
+    "harmless ones stand between ours",
+    { OUTPUT: [first, "-A OUTPUT -p icmp -j DROP", second, acting] },
+    [],
+  ],
+  [
+    "one between ours takes the traffic",
+    { OUTPUT: [first, drop, second, acting] },
+    anew(first, second, acting),
+  ],
+  ["one jump of two is missing", { OUTPUT: [second, acting] }, anew(second, acting)],
+  ["a rule that acts is missing", { OUTPUT: [first, second] }, anew(first, second)],
+  [
+    "a rule that acts is doubled",
+    { OUTPUT: [...allThere.OUTPUT, acting] },
+    anew(...allThere.OUTPUT, acting),
+  ],
+  ["the order is another", { OUTPUT: [second, first, acting] }, anew(second, first, acting)],
+  [
+    "a jump with words of ours is doubled",
+    { PREROUTING: [conntrack, conntrack] },
+    [remove(conntrack), remove(conntrack), into(conntrack)],
+  ],
+  ["a jump leads into a chain that none should", { FORWARD: [toUnled] }, [remove(toUnled)]],
+];
+
+test.each(severals)(
+  "plan() of jumps and rules in several builtin chains when %s",
+  (_, found, steps) => {
+    const traffic: Traffic = { protocols: ["tcp", "udp"], loopback: false };
+    expect(plan(several, table({ ...allThere, ...found }), traffic)).toEqual(steps);
+  },
+);
+
+test("planRemoval() takes out jumps with words of ours, all copies of a rule that acts, and chains without a jump", () => {
+  const found = table({ ...allThere, OUTPUT: [acting, ...allThere.OUTPUT, drop] });
+  expect(planRemoval(ownIn(several), found)).toEqual([
+    ...[reset("BOTH"), reset("UNLED")],
+    ...[conntrack, first, second, acting, acting].map(remove),
+    ...[deletion("BOTH"), deletion("UNLED")],
+  ]);
+});
+
+test("planStale() removes a chain that a rule led into which is written over", () => {
+  const old = { ...allThere, OLD: ["-A OLD -j ACCEPT"], BOTH: ["-A BOTH -j OLD"] };
+  const stale = { name: "mangle", chains: ["OLD"], placed: [] } as const;
+  expect(planStale({ ...several, stale }, table(old))).toEqual([reset("OLD"), deletion("OLD")]);
+  expect(planStale(several, table(old))).toEqual([]);
 });

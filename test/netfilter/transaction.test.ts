@@ -2,14 +2,15 @@
 import { expect, test } from "vitest";
 import { buildRuleset } from "../../src/mesh/linkerd/ruleset.ts";
 import { compare } from "../../src/netfilter/compare.ts";
-import { ownOf } from "../../src/netfilter/own.ts";
+import { emptyTables, ownOf, replacing } from "../../src/netfilter/own.ts";
 import type { Step } from "../../src/netfilter/plan.ts";
 import { renderRestore } from "../../src/netfilter/restore.ts";
 import { parseSave } from "../../src/netfilter/save.ts";
-import type { Table } from "../../src/netfilter/table.ts";
+import type { Ruleset, Table, TableName } from "../../src/netfilter/table.ts";
 import {
   fitting,
   freshTransaction,
+  isFresh,
   removalOf,
   type Transaction,
   transactionTo,
@@ -18,6 +19,7 @@ import { emptyNat, type Nat, printNat, restoreNat, type Tool } from "../fake/nat
 import { familyCases } from "../lab/case.ts";
 import { meantBy } from "../lab/meant.ts";
 import { rulesetWith, withNat } from "../lab/rulesets.ts";
+import { bareZones, mangleCapture, natCapture, tablesOf } from "../lab/several-tables.ts";
 import { foreignLines, linkerd, ownLines, stateNames, states } from "../lab/states.ts";
 import { tableOf } from "../lab/trace.ts";
 
@@ -131,4 +133,84 @@ test.each(stateNames)("removalOf() takes all that is ours, and nothing else, fro
     expect(foreignLines(printNat(left, tool))).toEqual(foreignLines(printNat(found, tool)));
     expect(removalOf(ownOf([wanted]), tablesIn(left, tool))).toEqual([]);
   }
+});
+
+const [mangle, both] = [mangleCapture("ipv4"), natCapture("ipv4")];
+const order = (transaction: Transaction) => transaction.map(({ table }) => table);
+const there = (...rulesets: readonly Ruleset[]) => ({ ...emptyTables, ...tablesOf(rulesets) });
+
+test("freshTransaction() goes through tables as packets do, each refusing to meet chains of ours", () => {
+  const fresh = freshTransaction({ ...both, tables: both.tables.toReversed() });
+  expect(order(fresh)).toEqual(["raw", "nat"]);
+  expect(fresh.map(isFresh)).toEqual([true, true]);
+  expect(transactionTo(both, emptyTables)).toEqual(fresh);
+  const [bare] = freshTransaction(bareZones("ipv4"));
+  expect(bare && isFresh(bare)).toBe(false);
+});
+
+test("transactionTo() writes a table that holds nothing of ours as a fresh one", () => {
+  const [, nat] = freshTransaction(both);
+  const { raw } = there(both);
+  expect(transactionTo(both, { ...emptyTables, raw })).toEqual([nat]);
+});
+
+test("removalOf() takes away first what captures, then what it needs", () => {
+  expect(order(removalOf(ownOf([both, mangle]), there(both, mangle)))).toEqual([
+    "nat",
+    "mangle",
+    "raw",
+  ]);
+});
+
+test("transactionTo() adds what captures before it takes away what did", () => {
+  const toNat = transactionTo(replacing(both, [mangle]), there(mangle));
+  expect(order(toNat)).toEqual(["raw", "nat", "mangle"]);
+  const toMangle = transactionTo(replacing(mangle, [both]), there(both));
+  expect(order(toMangle)).toEqual(["mangle", "nat", "raw"]);
+});
+
+/** A ruleset that captures in a chain of each of these tables. */
+function capture(names: readonly TableName[], chain: string, port: number): Ruleset {
+  const tables = names.map((name) => ({
+    name,
+    chains: [{ name: chain, rules: [`-A ${chain} -p tcp -j REDIRECT --to-ports ${port}`] }],
+    placed: [{ hook: "OUTPUT", rule: `-A OUTPUT -p tcp -j ${chain}` } as const],
+  }));
+  return { family: "ipv4", tables, traffic: { protocols: ["tcp"], loopback: false } };
+}
+
+test("transactionTo() leaves stale rules of a table in place until a later table captures", () => {
+  const [old, now] = [capture(["mangle"], "OLD", 1), capture(["mangle", "nat"], "NEW", 2)];
+  const transaction = transactionTo(replacing(now, [old]), there(old));
+  expect(
+    transaction.map(({ table, steps }) => [table, steps.some(({ do: does }) => does === "delete")]),
+  ).toEqual([
+    ["mangle", false],
+    ["nat", false],
+    ["mangle", true],
+  ]);
+});
+
+test("transactionTo() exchanges the rules of one table in one commit", () => {
+  const [old, now] = [capture(["nat"], "OLD", 1), capture(["nat"], "NEW", 2)];
+  expect(transactionTo(replacing(now, [old]), there(old))).toEqual(
+    inNat([
+      { do: "reset-chain", chain: "NEW" },
+      { do: "append", rule: "-A NEW -p tcp -j REDIRECT --to-ports 2" },
+      { do: "insert", rule: "-A OUTPUT -p tcp -j NEW" },
+      { do: "reset-chain", chain: "OLD" },
+      { do: "delete", rule: "-A OUTPUT -p tcp -j OLD" },
+      { do: "delete-chain", chain: "OLD" },
+    ]),
+  );
+});
+
+test("transactionTo() writes over a chain in use when other tables have what is new", () => {
+  const [old, now] = [capture(["mangle"], "C", 1), capture(["mangle", "nat"], "C", 2)];
+  expect(order(transactionTo(replacing(now, [old]), there(old)))).toEqual(["nat", "mangle"]);
+  const [before, after] = [capture(["nat"], "C", 1), capture(["mangle", "nat"], "C", 2)];
+  expect(order(transactionTo(replacing(after, [before]), there(before)))).toEqual([
+    "mangle",
+    "nat",
+  ]);
 });

@@ -170,10 +170,9 @@ async function runAll(
 // to be as it was before.
 async function takeBack(session: Session, all: readonly Progress[]): Promise<boolean> {
   if (session.place === "scratch") return true;
-  const open = all.filter((progress) => mayGo(progress) || progress.doubtful);
-  const jobs = open.map((progress) => {
-    const { ruleset, created } = progress;
-    const made = ruleset.tables.filter(({ name }) => created.has(name) && mayGo(progress));
+  const open = all.filter(({ created, doubtful }) => created.size > 0 || doubtful);
+  const jobs = open.map(({ ruleset, created }) => {
+    const made = ruleset.tables.filter(({ name }) => created.has(name));
     const removal = removalOf(ownOf([{ ...ruleset, tables: made }]), asTables(made));
     return jobFor(session.choice, ruleset, removal);
   });
@@ -190,11 +189,6 @@ async function takeBack(session: Session, all: readonly Progress[]): Promise<boo
     const isOut = (one: Progress) => restored.some(({ family }) => family === one.ruleset.family);
     return !isRewritten && open.every(isOut);
   }
-}
-
-// What other tables had of ours needs what was made in these.
-function mayGo(progress: Progress): boolean {
-  return progress.created.size > 0 && (!progress.isRewritten || isAllCreated(progress));
 }
 
 // A removal that was loaded, or tables that hold nothing of ours.

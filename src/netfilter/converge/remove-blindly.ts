@@ -26,7 +26,7 @@ export async function removeBlindly(
   const { name, chains, placed } = own;
   const load: Load = (steps) => loads(session, { family, name }, steps);
   const kept = await deleteActing(load, own);
-  if (await isFreeOf(session, family, own)) return kept;
+  if (await hasNoChain(session, family, own)) return kept;
   // As if what was shown were true: it mostly is, ahead of the line that is wrong.
   const shown = stepsThatFit(planRemoval(own, table), own);
   const gone = (await load(shown)) ? shown.flatMap(deletedBy) : [];
@@ -77,13 +77,19 @@ async function deleteActing(load: Load, own: OwnNames): Promise<Kept[]> {
 }
 
 /**
- * True when none of these chains is there, whatever the table's text says: a load that makes them, and takes them back in
- * the same breath, is refused by the first that is. It changes nothing either way.
+ * True when a table holds nothing of these names, whatever its text says. Rules that act by themselves cannot be asked for
+ * without taking them out: with such it is never known. Changes nothing.
  */
-export async function isFreeOf(
+export async function isFreeOf(session: Session, family: Family, own: OwnNames): Promise<boolean> {
+  return actingIn(own).length === 0 && (await hasNoChain(session, family, own));
+}
+
+// A load that makes the chains, and takes them back in the same breath, is refused by the first that is there. It changes
+// nothing either way.
+async function hasNoChain(
   session: Session,
   family: Family,
-  { name, chains }: Pick<OwnNames, "name" | "chains">,
+  { name, chains }: OwnNames,
 ): Promise<boolean> {
   if (chains.length === 0) return true;
   const made = chains.map((chain): Step => ({ do: "create-chain", chain }));
