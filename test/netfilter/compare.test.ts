@@ -1,8 +1,15 @@
 // Drift: each kind by itself, how it is told, and that repair (plan) and verdict (compare) agree.
 import { expect, test } from "vitest";
 import { buildRuleset } from "../../src/mesh/linkerd/ruleset.ts";
-import { compare, compareOther, type Drift, renderDrift } from "../../src/netfilter/compare.ts";
-import { emptyTable, type Table } from "../../src/netfilter/table.ts";
+import {
+  compare,
+  compareOther,
+  type Drift,
+  type DriftKind,
+  renderDrift,
+} from "../../src/netfilter/compare.ts";
+import { emptyTables, ownOf } from "../../src/netfilter/own.ts";
+import { emptyTable, type OwnTable, type Ruleset, type Table } from "../../src/netfilter/table.ts";
 import { transactionTo } from "../../src/netfilter/transaction.ts";
 import { familyCases, leastIntent } from "../lab/case.ts";
 import { namesIn, rulesetWith, withNat } from "../lab/rulesets.ts";
@@ -205,4 +212,102 @@ const lines: [told: Told, line: string][] = [
 
 test.each(lines)("renderDrift() tells %j in one line", (told, line) => {
   expect(renderDrift({ family: "ipv4", ...told })).toBe(line);
+});
+
+const [zone, marked] = [
+  "-A OUTPUT -p udp -j ZONE",
+  "-A OUTPUT -p udp -m mark --mark 0x1 -j CT --zone 2",
+];
+const raw: OwnTable = {
+  name: "raw",
+  chains: [
+    { name: "ZONE", rules: ["-A ZONE -j CT --zone 1"] },
+    { name: "UNLED", rules: [] },
+  ],
+  placed: [
+    { hook: "OUTPUT", rule: zone },
+    { hook: "PREROUTING", rule: zone.replace("OUTPUT", "PREROUTING") },
+    { hook: "OUTPUT", rule: marked },
+  ],
+};
+const rawRight = {
+  OUTPUT: [zone, marked],
+  PREROUTING: [zone.replace("OUTPUT", "PREROUTING")],
+  ZONE: ["-A ZONE -j CT --zone 1"],
+  UNLED: [],
+};
+const dropUdp = "-A OUTPUT -p udp -j DROP";
+const inRaw = (kind: DriftKind, [expected, found]: [string, string], chain = "OUTPUT"): Told => {
+  return { kind, table: "raw", chain, expected, found };
+};
+const toUnled = "-A PREROUTING -p udp -j UNLED";
+
+const rawDrifts: [when: string, found: Record<string, string[]>, told: Told[]][] = [
+  ["all is there", {}, []],
+  ["rules for TCP are ahead", { OUTPUT: ["-A OUTPUT -p tcp -j DROP", zone, marked] }, []],
+  ["a rule that acts is missing", { OUTPUT: [zone] }, [inRaw("missing-rule", [marked, ""])]],
+  [
+    "a rule that acts is doubled",
+    { OUTPUT: [zone, marked, marked] },
+    [inRaw("extra-rule", [marked, marked])],
+  ],
+  [
+    "rules of ours are in another order",
+    { OUTPUT: [marked, zone] },
+    [inRaw("reordered", [zone, marked])],
+  ],
+  [
+    "a foreign rule takes the traffic of both",
+    { OUTPUT: [dropUdp, zone, marked] },
+    [inRaw("shadowed-jump", [zone, dropUdp]), inRaw("shadowed-jump", [marked, dropUdp])],
+  ],
+  [
+    "a foreign rule takes that of the second",
+    { OUTPUT: [zone, dropUdp, marked] },
+    [inRaw("shadowed-jump", [marked, dropUdp])],
+  ],
+  [
+    "one of two jumps into a chain is missing",
+    { PREROUTING: [] },
+    [inRaw("missing-jump", [zone.replace("OUTPUT", "PREROUTING"), ""], "PREROUTING")],
+  ],
+  [
+    "a jump leads into the chain that none should",
+    { PREROUTING: [...rawRight.PREROUTING, toUnled] },
+    [inRaw("extra-rule", ["", toUnled], "PREROUTING")],
+  ],
+];
+
+test.each(rawDrifts)("compare() names what differs from rules of raw when %s", (_, found, told) => {
+  const udp: Ruleset = {
+    family: "ipv6",
+    tables: [raw],
+    traffic: { protocols: ["udp"], loopback: false },
+  };
+  const tables = { ...emptyTables, raw: table({ ...rawRight, ...found }) };
+  expect(compare(udp, tables)).toEqual(told.map((one) => ({ family: "ipv6", ...one })));
+});
+
+test("compare() names each stale chain and rule once", () => {
+  const old = "-A OUTPUT -p udp -j CT --zone 7";
+  const stale = { name: "raw", chains: ["OLD"], placed: ["-A OUTPUT -j OLD", old] } as const;
+  const ofStale: Ruleset = { ...ruleset, tables: [{ ...raw, stale }] };
+  const found = table({ ...rawRight, OUTPUT: [zone, marked, old, "-A OUTPUT -j OLD"], OLD: [] });
+  expect(compare(ofStale, { ...emptyTables, raw: found })).toEqual([
+    { family: "ipv4", ...inRaw("extra-rule", ["", ":OLD - [0:0]"], "OLD") },
+    { family: "ipv4", ...inRaw("extra-rule", ["", old]) },
+  ]);
+});
+
+test("compareOther() names rules that act by themselves, in the table where they are", () => {
+  const [own] = ownOf([{ ...ruleset, tables: [raw] }]);
+  if (own === undefined) throw new Error("nothing is ours");
+  const told = (found: string) => inRaw("other-backend", ["", found], "");
+  expect(compareOther({ ruleset, own, backend: "nft" }, table(rawRight))).toEqual(
+    [
+      told("own chain ZONE in nft as well"),
+      told("own chain UNLED in nft as well"),
+      told(`a rule of ours in nft as well: ${marked}`),
+    ].map((one) => ({ family: "ipv4", ...one })),
+  );
 });

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { buildRuleset } from "../../src/mesh/linkerd/ruleset.ts";
-import { parseSave } from "../../src/netfilter/save.ts";
+import { parseSave, parseTables } from "../../src/netfilter/save.ts";
 import type { Table } from "../../src/netfilter/table.ts";
 import { thrownBy } from "../fake/thrown.ts";
 import { familyCases } from "../lab/case.ts";
@@ -105,6 +105,7 @@ const nat = (...lines: string[]) =>
 const outOfPlace = "a rule out of its chain's turn";
 const open = "a rule with odd words, or a quote that is left open";
 const unescaped = "a match that prints names as they are";
+const unescapedTarget = "a target that prints names as they are";
 const behindInterface = "a rule that ends in the name of an interface";
 // Most are what iptables 1.8.9 prints of a single rule whose comment, or whose name of something, breaks the line.
 const forgeries: [what: string, saved: string, problem: string][] = [
@@ -176,11 +177,7 @@ const forgeries: [what: string, saved: string, problem: string][] = [
     nat("-A OUTPUT -m hashlimit --hashlimit-upto 1/sec --hashlimit-name a", "b -j A"),
     `${unescaped} (hashlimit)`,
   ],
-  [
-    "a target's name",
-    nat("-A OUTPUT -j SET --add-set x dst"),
-    "a target that prints names as they are (SET)",
-  ],
+  ["a target's name", nat("-A OUTPUT -j SET --add-set x dst"), `${unescapedTarget} (SET)`],
   ["a jump with options", nat("-A OUTPUT -j A --to-ports 1"), "a jump with options"],
   ["a line that is no rule", nat("nonsense"), "an unknown line"],
   ["a blank line", nat(""), "an unknown line"],
@@ -239,6 +236,34 @@ const plain: string[] = [
 test.each(plain)("parseSave() takes %s as it is", (rule) => {
   const { chains: found, unverifiable } = parseSave(nat(rule));
   expect([unverifiable, [...found.values()].flat()]).toEqual([undefined, [rule]]);
+});
+
+const timeout = ["-A OUTPUT -p udp -j CT --timeout x", `${unescapedTarget} (CT)`] as const;
+const doubtful: [what: string, lines: string, problem: string][] = [
+  ["a builtin chain without a policy", "*raw\n:OUTPUT - [0:0]", "a policy where there is none"],
+  ["a policy that is none's", "*mangle\n:C ACCEPT [0:0]", "a policy where there is none"],
+  ["a timeout's name", `*raw\n:OUTPUT ACCEPT [0:0]\n${timeout[0]}`, timeout[1]],
+  [
+    "a tracker's name",
+    `*raw\n:OUTPUT ACCEPT [0:0]\n${timeout[0].replace("timeout", "helper")}`,
+    timeout[1],
+  ],
+];
+
+test.each(doubtful)("parseTables() does not trust one table alone with %s", (_, lines, problem) => {
+  const { raw, mangle, nat: other } = parseTables(`${lines}\nCOMMIT\n${nat()}`);
+  const doubts = [raw, mangle].flatMap(({ unverifiable }) => unverifiable ?? []);
+  expect(doubts).toEqual([expect.stringContaining(problem)]);
+  expect(other.unverifiable).toBe(undefined);
+});
+
+test("parseTables() takes chains of other tables' builtin names, and CT with numbers alone, as they are", () => {
+  const lines = [":OUTPUT ACCEPT [0:0]", ":INPUT - [0:0]", "-A OUTPUT -p udp -j CT --zone 1"];
+  const { raw, isMixed } = parseTables(`*raw\n${lines.join("\n")}\nCOMMIT\n${nat()}`);
+  expect([raw, isMixed]).toEqual([
+    { chains: chains({ OUTPUT: lines.slice(2), INPUT: [] }) },
+    false,
+  ]);
 });
 
 test("parseSave() gives of a table that cannot be trusted what stood ahead of it", () => {

@@ -123,8 +123,7 @@ export function takeLoaded(progress: Progress, loaded: Transaction): void {
 
 /** True when nothing of ours was there before, in any table. */
 export function isAllCreated({ ruleset, created, changed }: Progress): boolean {
-  const filled = ruleset.tables.filter(({ chains, placed }) => chains.length + placed.length > 0);
-  return changed && filled.every(({ name }) => created.has(name));
+  return changed && ruleset.tables.every(({ name }) => created.has(name));
 }
 
 // What is made in a table where nothing of ours is, by a text that refuses to meet any, is known to be of our making.
