@@ -80,6 +80,30 @@ export function natCapture(family: Family): Ruleset {
   };
 }
 
+/** One chain of mangle that jumps from two builtin chains lead into, one of them in words that only ours may have. */
+export function sharedChain(family: Family): Ruleset {
+  return {
+    family,
+    traffic,
+    tables: [
+      {
+        name: "mangle",
+        chains: [
+          { name: "MADE_BOTH", rules: ["-A MADE_BOTH -p udp -j MARK --set-xmark 0x7/0xffffffff"] },
+        ],
+        placed: [
+          {
+            hook: "PREROUTING",
+            rule: "-A PREROUTING -p tcp -m socket --transparent -j MADE_BOTH",
+          },
+          { hook: "OUTPUT", rule: "-A OUTPUT -p tcp -j MADE_BOTH" },
+          { hook: "OUTPUT", rule: "-A OUTPUT -p udp -j MADE_BOTH" },
+        ],
+      },
+    ],
+  };
+}
+
 /** Rules directly in builtin chains of raw, and no chain of ours beside them: nothing there refuses to be written twice. */
 export function bareZones(family: Family): Ruleset {
   const { tables } = natCapture(family);

@@ -1,7 +1,7 @@
 // Foreign rules ahead of a jump: which take the traffic, and which are harmless.
 import { expect, test } from "vitest";
-import { foreignRedirects, shadowing } from "../../src/netfilter/shadow.ts";
-import type { Table } from "../../src/netfilter/table.ts";
+import { foreignRedirects, matchesTraffic, shadowing } from "../../src/netfilter/shadow.ts";
+import type { Table, Traffic } from "../../src/netfilter/table.ts";
 import { tcp } from "../lab/rulesets.ts";
 
 const chains: Table = {
@@ -152,4 +152,34 @@ test("foreignRedirects() gives what sends TCP elsewhere, from whichever foreign 
     ]),
   };
   expect(foreignRedirects(table, ["PROXY_INIT_OUTPUT"], tcp)).toEqual(sends);
+});
+
+const dns: Traffic = { protocols: ["udp"], loopback: true };
+const byTraffic: [rule: string, ofTcp: boolean, ofDns: boolean][] = [
+  ["-A OUTPUT -p udp -m udp --dport 53 -j ACCEPT", false, true],
+  ["-A OUTPUT -p 17 -j ACCEPT", false, true],
+  ["-A OUTPUT -p tcp -j ACCEPT", true, false],
+  ["-A OUTPUT ! -p udp -j ACCEPT", true, false],
+  ["-A OUTPUT ! -p tcp -j ACCEPT", false, true],
+  ["-A OUTPUT -o lo -j ACCEPT", false, true],
+  ["-A OUTPUT -d 127.0.0.11/32 -j DNAT --to-destination 127.0.0.11:4000", false, true],
+  ["-A OUTPUT -d ::1/128 -j RETURN", false, true],
+  ["-A OUTPUT -p icmp -j ACCEPT", false, false],
+  ["-A OUTPUT -j TAKES_UDP", false, true],
+  ["-A OUTPUT -j CT --zone 1", true, true],
+];
+
+test.each(byTraffic)(
+  "shadowing() and matchesTraffic() go by the traffic: %s",
+  (rule, ofTcp, ofDns) => {
+    const shadows = [tcp, dns].map((traffic) => shadowing(chains, [rule], traffic) === rule);
+    expect(shadows).toEqual([ofTcp, ofDns]);
+  },
+);
+
+test("matchesTraffic() asks for each protocol of the traffic, and cannot tell of what it cannot read", () => {
+  const both: Traffic = { protocols: ["tcp", "udp"], loopback: false };
+  const rules = ["-p tcp", "-p udp", "! -p tcp", "! -p udp", "-p icmp", "-p udp -p tcp"];
+  const matched = rules.filter((rule) => matchesTraffic(`-A OUTPUT ${rule} -j ACCEPT`, both));
+  expect(matched).toEqual(["-p tcp", "-p udp", "! -p tcp", "! -p udp", "-p udp -p tcp"]);
 });

@@ -3,12 +3,15 @@
 import { expect, test } from "vitest";
 import { buildRuleset } from "../../src/mesh/linkerd/ruleset.ts";
 import { renderDrift } from "../../src/netfilter/compare.ts";
+import type { NativeBase, NativeView } from "../../src/netfilter/native/view.ts";
+import { emptyTables } from "../../src/netfilter/own.ts";
 import { parseSave } from "../../src/netfilter/save.ts";
 import { compareSight, type Save, type Sight } from "../../src/netfilter/sight.ts";
 import { type Backend, emptyTable, type Family, type Table } from "../../src/netfilter/table.ts";
 import { leastIntent } from "../lab/case.ts";
 import { viewOf } from "../lab/native.ts";
 import { ledChains } from "../lab/rulesets.ts";
+import { natCapture, tablesOf } from "../lab/several-tables.ts";
 import { tableOf } from "../lab/trace.ts";
 
 const rulesets = (["ipv4", "ipv6"] as const).map((family) => buildRuleset(leastIntent, family));
@@ -202,4 +205,47 @@ test("compareSight() says that raw cannot be shown, where nft shows it neither",
     `unverifiable (ipv4 raw): found ${raw.unverifiable}`,
   ]);
   expect(driftsOf({ saves: seen, native: viewOf("nothing") })).toEqual([]);
+});
+
+/** A chain of nft's own with one statement, at this place. */
+function nativeChain(name: string, base: NativeBase, word: string): NativeView {
+  const chain = { families: ["ipv4"], table: "inet x", name, base } as const;
+  const rules = [{ table: "inet x", chain: name, statements: [{ word, value: null }] }];
+  return { chains: [chain], rules, dormant: [] };
+}
+
+test("compareSight() names the rules of each table that a chain of nft's own takes the traffic from", () => {
+  const ruleset = natCapture("ipv4");
+  const expected = { rulesets: [ruleset], backend: "nft", standFor: () => false } as const;
+  const tables = { ...emptyTables, ...tablesOf([ruleset]) };
+  const seen: Save[] = [{ family: "ipv4", backend: "nft", tables }];
+  const losersTo = (native: NativeView) =>
+    compareSight(expected, { saves: seen, native }).map(({ table, chain, expected }) => [
+      table ?? "nat",
+      chain,
+      expected,
+    ]);
+  const [raw, nat] = ruleset.tables.map(({ name, placed }) => {
+    return placed.filter(({ hook }) => hook === "OUTPUT").map(({ rule }) => [name, "OUTPUT", rule]);
+  });
+  const translating = { type: "nat", hook: "output", priority: -110 };
+  expect(losersTo(nativeChain("t", translating, "redirect"))).toEqual(nat);
+  const untracking = { type: "filter", hook: "output", priority: -310 };
+  expect(losersTo(nativeChain("u", untracking, "notrack"))).toEqual([
+    ...(raw ?? []),
+    ...(nat ?? []),
+  ]);
+});
+
+test("compareSight() does not hold rules of ours in raw and mangle for somebody else's", () => {
+  const ruleset = natCapture("ipv4");
+  const expected = { rulesets: [ruleset], backend: "nft", standFor: () => false } as const;
+  const notrack = "-A OUTPUT -p udp -j CT --notrack";
+  const raw = tablesOf([ruleset]).raw?.chains ?? new Map<string, string[]>();
+  const doubted = new Map([...raw, ["OUTPUT", [...(raw.get("OUTPUT") ?? []), notrack]]]);
+  const tables = { ...emptyTables, ...tablesOf([ruleset]), raw: { chains: doubted } };
+  const saves: Save[] = [{ family: "ipv4", backend: "nft", tables }];
+  expect(compareSight(expected, { saves, native: undefined }).map(renderDrift)).toEqual([
+    `shadowed-jump (ipv4 raw OUTPUT): found ${notrack}`,
+  ]);
 });

@@ -17,7 +17,7 @@ import { closeNetns, openNetns } from "../../../src/netns/path.ts";
 import { nodeToolbox } from "../../../src/netns/toolbox.ts";
 import { equip } from "../../../src/node/choice.ts";
 import { openPrograms } from "../../../src/node/programs.ts";
-import { bareZones, mangleCapture, natCapture } from "../../lab/several-tables.ts";
+import { bareZones, mangleCapture, natCapture, sharedChain } from "../../lab/several-tables.ts";
 import { type Place, restore } from "../../lab/states.ts";
 import { type Attachment, test } from "./level.ts";
 
@@ -87,7 +87,7 @@ function damagesTo({ tables }: Ruleset): { table: TableName; lines: string[] }[]
   });
 }
 
-const kinds = { mangleCapture, natCapture, bareZones };
+const kinds = { mangleCapture, natCapture, bareZones, sharedChain };
 const places = backends.flatMap((backend) => families.map((family) => ({ backend, family })));
 const rows = Object.entries(kinds).flatMap(([name, make]) =>
   places.map((place) => ({ ...place, name, ruleset: make(place.family) })),
