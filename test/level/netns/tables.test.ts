@@ -3,20 +3,15 @@ import { describe, expect } from "vitest";
 import { compare, renderDrift } from "../../../src/netfilter/compare.ts";
 import { converge } from "../../../src/netfilter/converge/converge.ts";
 import { jobFor } from "../../../src/netfilter/converge/job.ts";
-import type { Session } from "../../../src/netfilter/converge/left-out.ts";
 import { readTables, shownIn } from "../../../src/netfilter/converge/readout.ts";
 import { removeOwn } from "../../../src/netfilter/converge/remove.ts";
-import { makeClient } from "../../../src/netfilter/iptables/client.ts";
 import { ownOf, replacing } from "../../../src/netfilter/own.ts";
 import { chainOf } from "../../../src/netfilter/rule.ts";
 import { backends, families, type Ruleset, type TableName } from "../../../src/netfilter/table.ts";
 import { transactionTo } from "../../../src/netfilter/transaction.ts";
 import { type Exec, exec } from "../../../src/netns/exec.ts";
-import type { Host } from "../../../src/netns/host.ts";
 import { closeNetns, openNetns } from "../../../src/netns/path.ts";
-import { nodeToolbox } from "../../../src/netns/toolbox.ts";
-import { equip } from "../../../src/node/choice.ts";
-import { openPrograms } from "../../../src/node/programs.ts";
+import { openSession } from "../../lab/session.ts";
 import { bareZones, mangleCapture, natCapture, sharedChain } from "../../lab/several-tables.ts";
 import { type Place, restore } from "../../lab/states.ts";
 import { type Attachment, test } from "./level.ts";
@@ -28,17 +23,8 @@ async function open({ netns }: Attachment, { backend, family }: Omit<Place, "net
     children += 1;
     return exec(request);
   };
-  const toolbox = nodeToolbox(process.env["PATH"]);
-  const host: Host = { exec: counting, toolbox, nssMask: () => [] };
   const opened = openNetns({ path: netns.path, allowOwn: false });
-  const choice = await equip(openPrograms(host), { backend, reason: "test" }, [family]);
-  const session: Session = {
-    client: makeClient(host),
-    place: opened,
-    choice,
-    remainingMs: () => 20_000,
-    sleep: () => Promise.resolve(),
-  };
+  const session = await openSession(counting, opened, { backend, family });
   const place: Place = { netns, backend, family };
   return {
     session,
@@ -47,7 +33,7 @@ async function open({ netns }: Attachment, { backend, family }: Omit<Place, "net
     close: () => closeNetns(opened),
     /** What differs from the ruleset, in words. */
     drifts: async (ruleset: Ruleset) => {
-      const outcomes = await session.client(opened, [jobFor(choice, ruleset)], 20_000);
+      const outcomes = await session.client(opened, [jobFor(session.choice, ruleset)], 20_000);
       const shown = outcomes.map((outcome) => shownIn(readTables(outcome), ruleset.tables));
       return shown.flatMap((one) => {
         return one instanceof Error ? [one.message] : compare(ruleset, one.tables).map(renderDrift);

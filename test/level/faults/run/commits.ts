@@ -6,7 +6,6 @@ import { jobFor } from "../../../../src/netfilter/converge/job.ts";
 import type { Session } from "../../../../src/netfilter/converge/left-out.ts";
 import { readTables, type Shown, shownIn } from "../../../../src/netfilter/converge/readout.ts";
 import { removeOwn } from "../../../../src/netfilter/converge/remove.ts";
-import { makeClient } from "../../../../src/netfilter/iptables/client.ts";
 import { ownOf, replacing } from "../../../../src/netfilter/own.ts";
 import { renderRestore } from "../../../../src/netfilter/restore.ts";
 import type { Ruleset } from "../../../../src/netfilter/table.ts";
@@ -19,10 +18,8 @@ import {
 } from "../../../../src/netfilter/transaction.ts";
 import { execAsync } from "../../../../src/netns/exec-async.ts";
 import { closeNetns, openNetns } from "../../../../src/netns/path.ts";
-import { nodeToolbox } from "../../../../src/netns/toolbox.ts";
-import { equip } from "../../../../src/node/choice.ts";
-import { openPrograms } from "../../../../src/node/programs.ts";
 import { makeNetns } from "../../../lab/netns.ts";
+import { openSession } from "../../../lab/session.ts";
 import { mangleCapture, natCapture } from "../../../lab/several-tables.ts";
 
 /** What was found: at how many moments a death was played, and all that was wrong. */
@@ -78,15 +75,7 @@ async function die({ backend, family, from, to, commits, next }: Death): Promise
   const netns = makeNetns("commits");
   const opened = openNetns({ path: netns.path, allowOwn: false });
   try {
-    const host = { exec: execAsync, toolbox: nodeToolbox(undefined), nssMask: () => [] };
-    const choice = await equip(openPrograms(host), { backend, reason: "lab" }, [family]);
-    const session: Session = {
-      client: makeClient(host),
-      place: opened,
-      choice,
-      remainingMs: () => 20_000,
-      sleep: () => Promise.resolve(),
-    };
+    const session = await openSession(execAsync, opened, { backend, family });
     if (from !== undefined) await converge(session, [from]);
     const wanted = from === undefined ? to : replacing(to, [from]);
     const transaction =
