@@ -1,6 +1,13 @@
 // Made-up rulesets of several tables, in the words of a mesh that captures with TPROXY in mangle, or with REDIRECT in nat. Each
 // has what Linkerd's has not: chains without a jump, rules that stand directly in builtin chains, UDP, three tables.
-import type { Family, Ruleset, Table, TableName, Traffic } from "../../src/netfilter/table.ts";
+import type {
+  Family,
+  OwnTable,
+  Ruleset,
+  Table,
+  TableName,
+  Traffic,
+} from "../../src/netfilter/table.ts";
 
 const traffic: Traffic = { protocols: ["tcp", "udp"], loopback: false };
 
@@ -78,6 +85,19 @@ export function natCapture(family: Family): Ruleset {
       },
     ],
   };
+}
+
+/** Captures in nat, and has a chain in mangle that only marks: it shares mangle with what captures there. */
+export function markingCapture(family: Family): Ruleset {
+  const { tables } = natCapture(family);
+  const marking: OwnTable = {
+    name: "mangle",
+    chains: [
+      { name: "MADE_MARK", rules: ["-A MADE_MARK -p tcp -j MARK --set-xmark 0x9/0xffffffff"] },
+    ],
+    placed: [{ hook: "PREROUTING", rule: "-A PREROUTING -p tcp -j MADE_MARK" }],
+  };
+  return { family, traffic, tables: [...tables, marking] };
 }
 
 /** One chain of mangle that jumps from two builtin chains lead into, one of them in words that only ours may have. */

@@ -11,5 +11,5 @@ test("a death between the commits of two tables lets nothing pass by, and is fou
   const { deaths, faults } = await dieBetweenCommits();
 
   expect(faults).toEqual([]);
-  expect(deaths).toBe(96);
+  expect(deaths).toBe(200);
 });

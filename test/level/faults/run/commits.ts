@@ -20,7 +20,7 @@ import { execAsync } from "../../../../src/netns/exec-async.ts";
 import { closeNetns, openNetns } from "../../../../src/netns/path.ts";
 import { makeNetns } from "../../../lab/netns.ts";
 import { openSession } from "../../../lab/session.ts";
-import { mangleCapture, natCapture } from "../../../lab/several-tables.ts";
+import { mangleCapture, markingCapture, natCapture } from "../../../lab/several-tables.ts";
 
 /** What was found: at how many moments a death was played, and all that was wrong. */
 export type Found = { readonly deaths: number; readonly faults: readonly string[] };
@@ -55,13 +55,17 @@ function deaths(): Death[] {
   return backends.flatMap((backend) =>
     families.flatMap((family) => {
       const [mangle, nat] = [mangleCapture(family), natCapture(family)];
+      const marking = markingCapture(family);
       const ways = [
         { from: undefined, to: nat },
         { from: mangle, to: nat },
         { from: nat, to: mangle },
+        // Mangle is in both: what captured there may not go with what is new there.
+        { from: mangle, to: marking },
+        { from: marking, to: mangle },
       ];
       return ways.flatMap((way) =>
-        [0, 1, 2, 3].flatMap((commits) =>
+        [0, 1, 2, 3, 4].flatMap((commits) =>
           (["converge", "remove"] as const).map((next) => {
             return { backend, family, ...way, commits, next };
           }),
