@@ -130,7 +130,7 @@ async function applyThrough(task: Task, work: Applying, chosen: Chosen): Promise
       }
     : { first: others, again: () => looksIntoAll(task, backends, scopes) };
   const done = await converge(sessionFor(task, work, chosen.choice), rulesets, looks);
-  tellNss(task, done.unmasked === true);
+  tellNss(task, done);
   const placed = placedOf(work, done).map(({ family }) => family);
   remember(task, chosen.choice.backend, placed);
   const strays = done.looked
@@ -212,9 +212,10 @@ async function staying(
   return { choice, versions };
 }
 
-function tellNss({ deps, log }: Task, unmasked: boolean): void {
+function tellNss({ deps, log }: Task, { unmasked }: Converged): void {
   const nss = deps.nssMask();
-  if (unmasked) log.warn({ nss }, "could not be hidden from the tools, which may ask the network");
+  if (unmasked === true)
+    log.warn({ nss }, "could not be hidden from the tools, which may ask the network");
   else if (nss.length > 0) log.info({ nss }, "hidden from the tools, which would ask the network");
 }
 

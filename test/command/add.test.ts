@@ -5,6 +5,7 @@ import type { Backend } from "../../src/netfilter/table.ts";
 import { version } from "../../src/version.ts";
 import { cni, loadState, own, prevResult, saved, succeeded, withLinkerd } from "../fake/call.ts";
 import { epochMs, makeWorld, netnsPath } from "../fake/world.ts";
+import { podAddresses } from "../lab/case.ts";
 import {
   complete,
   foreignLines,
@@ -86,6 +87,15 @@ test("ADD on a fresh netns loads both families with one child, and keeps a recor
     time: new Date(epochMs).toISOString(),
     version,
   });
+});
+
+test("ADD keeps in the record what it warned of", async () => {
+  const world = makeWorld();
+  await cni(world, "ADD", withLinkerd({ ipv6: false }));
+  const message = "the pod has IPv6 addresses and linkerd.ipv6 is off: they pass the proxy by";
+  expect(world.store.records.get("net,c0ffee,eth0.json")?.warnings).toEqual([
+    `${message}: ${JSON.stringify({ addresses: [podAddresses.ipv4, podAddresses.ipv6] })}`,
+  ]);
 });
 
 describe.each(backends)("through %s", (backend) => {

@@ -89,6 +89,16 @@ test("DEL takes the rules out also where no lock can be had, and ADD then fails"
   expect(await cni(world, "ADD")).toEqual(failed(5, message));
 });
 
+test("CHECK tells the drift where no lock can be had", async () => {
+  const fail = () => {
+    throw untakeable;
+  };
+  const world = lockedBy(() => undefined, fail, fail);
+  await cni(world, "ADD");
+  loadState(world, "nft", "its rules flushed");
+  expect(JSON.parse((await cni(world, "CHECK")).stdout)).toMatchObject({ code: 100 });
+});
+
 test("CHECK takes no lock where all is right", async () => {
   const world = makeWorld();
   await cni(world, "ADD");

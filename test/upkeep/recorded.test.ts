@@ -29,7 +29,7 @@ async function redirected(change: Readonly<Record<string, unknown>> = {}): Promi
   world.sysctls.set(settingPath, "60");
   const { settings, plan } = settingsWith(change);
   const task = taskIn(world, settings);
-  await enter(task, subject, (here) => redirect(task, here, plan));
+  await enter(task, subject, (here) => redirect(task, here, { ...plan, warned: ["it was odd"] }));
   return { world, task };
 }
 
@@ -154,6 +154,40 @@ test("redirect() takes out what earlier rules of the netns had, and itself has n
   expect(world.store.read(subject.key)?.rulesets).toEqual(before.rulesets);
 });
 
+test("redirect() takes back all of what it put in the place of earlier rules", async () => {
+  const { world, task } = await redirected();
+  const { plan } = settingsWith();
+  const rulesets = plan.intent.rulesets.map((one) => ({
+    ...one,
+    tables: one.tables.map((table) => ({
+      ...table,
+      chains: [...table.chains, { name: "NEW_OUTPUT", rules: [] }],
+      placed: [...table.placed, { hook: "OUTPUT" as const, rule: "-A OUTPUT -j NEW_OUTPUT" }],
+    })),
+  }));
+  const onRules = () => {
+    throw new Error("the disk is full");
+  };
+  const intent = { ...plan.intent, rulesets };
+  const work = enter(task, subject, (here) => redirect(task, here, { ...plan, intent, onRules }));
+  await expect(work).rejects.toThrow("the disk is full");
+  expect(world.iptables.save(netnsPath, "iptables-nft")).not.toContain("NEW_OUTPUT");
+  expect([ours(world), await look(task)]).toEqual([all, { kind: "as-intended" }]);
+});
+
+test("redirect() forgets a setting that nothing is wished for any more", async () => {
+  const { world, task } = await redirected({ "close-wait-timeout": "90s" });
+  expect(world.store.read(subject.key)?.settings).toEqual([
+    { name: setting, value: "90", before: "60" },
+  ]);
+  const { plan } = settingsWith();
+  await enter(task, subject, (here) => redirect(task, here, plan));
+  expect([world.sysctls.get(settingPath), world.store.read(subject.key)?.settings]).toEqual([
+    "60",
+    [],
+  ]);
+});
+
 test("redirect() writes down what was warned of, and with what the rules were written", async () => {
   const world = makeWorld();
   for (const program of ["restore", "save"]) world.programs.delete(`ip6tables-nft-${program}`);
@@ -193,4 +227,14 @@ test("attachedTo() knows the netns again by number, not by path", async () => {
     own: undefined,
     latest: undefined,
   });
+});
+
+test("clean() fails where the record cannot be taken away", async () => {
+  const { world, task } = await redirected();
+  const removeThis = () => {
+    throw new Error("EACCES: permission denied");
+  };
+  const stuck: Task = { ...task, store: { ...task.store, removeThis } };
+  await expect(clean(stuck, subject)).rejects.toThrow("EACCES");
+  expect([ours(world), world.open, world.store.locked]).toEqual([none, new Set(), new Set()]);
 });

@@ -73,6 +73,18 @@ test("ADD takes its rules back when the setting cannot be set", async () => {
   expect([ours(world), world.store.records.size]).toEqual([none, 0]);
 });
 
+test("ADD gives the setting back when the tool that sets it gives no answer", async () => {
+  const world = fullFor(() => false);
+  world.execFaults.push({}, {}, (did) => ({ ...did, exitCode: undefined, timedOut: true }));
+  const { stdout } = await cni(world, "ADD", annotated);
+  expect(JSON.parse(stdout)).toMatchObject({ code: 11 });
+  expect([ours(world), world.sysctls.get(setting), world.store.records.size]).toEqual([
+    none,
+    "60",
+    0,
+  ]);
+});
+
 test("an ADD that fails brings back rules and record of the ADD before it", async () => {
   const world = fullFor((record) => {
     return record.state === "applied" && intentIn(record).excludeInbound[0]?.from === 25;

@@ -1,7 +1,8 @@
 // One attachment to hurt: a netns, a state directory, and what must hold at the end of every trial.
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openStore } from "../../../../src/attachment/store.ts";
 import type { Backend } from "../../../../src/netfilter/table.ts";
 import { makeNetns } from "../../../lab/netns.ts";
 import { call, type Subject } from "./call.ts";
@@ -41,9 +42,9 @@ export async function leftByDel(lab: Lab): Promise<string[]> {
     return own.length === 0 ? [] : [`DEL leaves rules in ${name}: ${own.join(" | ")}`];
   });
   const known = ["attachments", "backend.json", "bin", "locks"];
-  // What a killed process left of its lock is over: it goes when somebody comes to this netns, or an hour later.
   const files = [
     ...recordsOf(lab),
+    ...(await locksOf(lab)),
     ...namesIn(lab.stateDir).filter((name) => !known.includes(name)),
   ];
   return [
@@ -53,6 +54,15 @@ export async function leftByDel(lab: Lab): Promise<string[]> {
     ...rules.map((fault) => `${fault} (${del.stderr.trim()})`),
     ...files.map((name) => `DEL leaves the file ${name}`),
   ];
+}
+
+// What a killed process left of its lock is taken away by whoever comes for it next; a name that never came into its place,
+// an hour later: nobody looks at it meanwhile.
+async function locksOf({ netns: { path }, stateDir }: Lab): Promise<string[]> {
+  const { dev: device, ino: inode } = statSync(path);
+  const lock = await openStore(stateDir).lock({ path, device, inode }, () => 1_000);
+  lock.release();
+  return namesIn(join(stateDir, "locks")).filter((name) => !name.startsWith("."));
 }
 
 function namesIn(directory: string): string[] {
