@@ -6,14 +6,14 @@ import { Fault } from "../fault.ts";
 import type { Setting } from "../mesh/profile.ts";
 import { othersThan, traitsOf } from "../netfilter/backend.ts";
 import type { StandFor } from "../netfilter/compare.ts";
-import { jobFor } from "../netfilter/converge/job.ts";
-import { readTables } from "../netfilter/converge/readout.ts";
+import { jobFor, savedOf } from "../netfilter/converge/job.ts";
+import { mixedDoubt, readTables } from "../netfilter/converge/readout.ts";
 import { BatchError, makeClient } from "../netfilter/iptables/client.ts";
 import type { Job, Outcome } from "../netfilter/iptables/job.ts";
 import { type BackendChoice, toolsFor } from "../netfilter/iptables/tools.ts";
 import { nativeName } from "../netfilter/outside.ts";
 import { asksForRules, compareSight, type Save, type Sight } from "../netfilter/sight.ts";
-import type { Backend, Family, Ruleset, Table } from "../netfilter/table.ts";
+import type { Backend, Family, Ruleset, Table, TableName } from "../netfilter/table.ts";
 import type { Netns } from "../netns/path.ts";
 import type { Drift } from "./drift.ts";
 import { spokenDrifts } from "./families.ts";
@@ -71,12 +71,13 @@ async function ruleDrifts(task: Task, netns: Netns, wanted: Expected): Promise<D
   const { choice, open, standFor } = wanted;
   const client = makeClient(task.deps, open);
   const first = await client(netns, await jobsFor(task, wanted), task.remainingMs());
-  const saves = first.map(readSave);
+  const saves = first.map((outcome) => readSave(outcome, wanted.rulesets));
   const expected = { rulesets: wanted.rulesets, backend: choice.backend, standFor };
   const seen: Looked = { saves, native: readNative(task, first) };
-  const jobs = closerJobs(task, seen, asksForRules(expected, seen));
+  const jobs = closerJobs(task, seen, { ...wanted, needsRules: asksForRules(expected, seen) });
   const second = jobs.length === 0 ? [] : await client(netns, jobs, task.remainingMs());
-  const sight = closer(seen, second, readNative(task, second));
+  const again = second.map((outcome) => readSave(outcome, wanted.rulesets));
+  const sight = closer(seen, again, readNative(task, second));
   const rulesets = shownOf(wanted, sight);
   requireShown(rulesets, choice, sight);
   return [
@@ -90,21 +91,26 @@ type LookedAt = Save & { readonly job: Job; readonly isMixed: boolean };
 
 type Looked = Omit<Sight, "saves"> & { readonly saves: readonly LookedAt[] };
 
-// What is optional counts where it is shown.
+// What is optional counts where all of its tables are shown.
 function shownOf({ rulesets, optional, choice }: Expected, sight: Sight): Ruleset[] {
-  return rulesets.filter(({ family }) => {
-    const nat = natOf(sight, family, choice);
-    const isShown = !(nat instanceof Error) && nat?.unverifiable === undefined;
-    return isShown || !optional.includes(family);
+  return rulesets.filter((ruleset) => {
+    const isShown = tablesOf(ruleset, choice, sight).every(({ table }) => {
+      return !(table instanceof Error) && table.unverifiable === undefined;
+    });
+    return isShown || !optional.includes(ruleset.family);
   });
 }
 
-function natOf(
-  { saves }: Sight,
-  family: Family,
+type Named = { readonly name: TableName; readonly table: Table | Error };
+
+// A ruleset's own tables as its backend shows them.
+function tablesOf(
+  { family, tables }: Ruleset,
   { backend }: BackendChoice,
-): Table | Error | undefined {
-  return saves.find((save) => save.family === family && save.backend === backend)?.tables.nat;
+  { saves }: Sight,
+): Named[] {
+  const found = saves.find((save) => save.family === family && save.backend === backend);
+  return found === undefined ? [] : tables.map(({ name }) => ({ name, table: found.tables[name] }));
 }
 
 async function jobsFor(task: Task, { rulesets, choice }: Expected): Promise<Job[]> {
@@ -128,53 +134,68 @@ function asking(task: Task, jobs: readonly Job[], listings: readonly string[]): 
   return jobs.map((job, i) => (i === 0 ? { ...job, native: { program, listings } } : job));
 }
 
-// A rule in some table can end the save of all, or make it a text that nobody can trust; the nat table may be shown by itself.
-// And rules of nft's own are only asked for where they matter: a listing of thousands takes seconds.
-function closerJobs(task: Task, { saves }: Looked, needsRules: boolean): Job[] {
+type Closer = Pick<Expected, "rulesets"> & { readonly needsRules: boolean };
+
+// A rule in some table can end the save of all, or make it a text that nobody can trust; the one table of a ruleset may be shown
+// by itself. And rules of nft's own are only asked for where they matter: a listing of thousands takes seconds.
+function closerJobs(task: Task, { saves }: Looked, { rulesets, needsRules }: Closer): Job[] {
   const doubtful = saves.filter(({ backend, isMixed }) => traitsOf(backend).savesOne && isMixed);
   const looked = needsRules && doubtful.length === 0 ? saves.slice(0, 1) : doubtful;
-  const jobs = looked.map(({ job }) => natAlone(job));
+  const jobs = looked.map(({ job }) => alone(job, rulesets));
   return needsRules ? asking(task, jobs, [listAll]) : jobs;
 }
 
-function natAlone({ family, backend, tools, restore }: Job): Job {
-  return { family, backend, tools, restore };
+function alone({ family, backend, tools, restore }: Job, rulesets: readonly Ruleset[]): Job {
+  const own = rulesets.find((ruleset) => ruleset.family === family)?.tables ?? [];
+  return { family, backend, tools, restore, ...savedOf(own) };
 }
 
-function closer(sight: Sight, second: readonly Outcome[], native: Sight["native"]): Sight {
-  const saves = withNat(sight.saves, second.map(readSave));
+function closer(sight: Sight, second: readonly LookedAt[], native: Sight["native"]): Sight {
+  const saves = sight.saves.map((save) => withAgain(save, second));
   if (!second.some(({ job }) => job.native !== undefined)) return { saves, native: sight.native };
   return { saves, native: native ?? new Error("nft lists chains of its own, but not their rules") };
 }
 
-// Each text once: it may be long.
-function readSave(outcome: Outcome): LookedAt {
+// Each text once: it may be long. Of several tables of ours no line is trusted where a rule of another may be behind it.
+function readSave(outcome: Outcome, rulesets: readonly Ruleset[]): LookedAt {
   const { job } = outcome;
   const { isMixed, ...tables } = readTables(outcome);
-  return { job, family: job.family, backend: job.backend, tables, isMixed };
+  const own = rulesets.find(({ family }) => family === job.family)?.tables ?? [];
+  const doubted = own.length > 1 && isMixed ? doubting(tables, own) : tables;
+  return { job, family: job.family, backend: job.backend, tables: doubted, isMixed };
 }
 
-// What the second look showed of nat, beside what the first one said of the other tables.
-function withNat(saves: readonly Save[], second: readonly Save[]): Save[] {
-  return saves.map((save) => {
-    const again = second.find(({ family, backend }) => {
-      return family === save.family && backend === save.backend;
-    });
-    return again === undefined
-      ? save
-      : { ...save, tables: { ...save.tables, nat: again.tables.nat } };
+function doubting(tables: Save["tables"], own: Ruleset["tables"]): Save["tables"] {
+  const doubted = own.map(({ name }) => {
+    const table = tables[name];
+    const isDoubted = table instanceof Error || table.unverifiable !== undefined;
+    return [name, isDoubted ? table : { ...table, unverifiable: mixedDoubt }] as const;
   });
+  return { ...tables, ...Object.fromEntries(doubted) };
+}
+
+// What the second look showed of the one table that it was about, beside what the first one said of the others.
+function withAgain(save: Save, second: readonly LookedAt[]): Save {
+  const again = second.find(({ family, backend }) => {
+    return family === save.family && backend === save.backend;
+  });
+  if (again === undefined) return save;
+  const { table = "nat" } = again.job;
+  const tables = table === "all" ? again.tables : { ...save.tables, [table]: again.tables[table] };
+  return { ...save, tables };
 }
 
 function requireShown(rulesets: readonly Ruleset[], choice: BackendChoice, sight: Sight): void {
-  for (const { family } of rulesets) {
-    const nat = natOf(sight, family, choice);
-    if (!(nat instanceof Error)) continue;
-    const { save } = toolsFor(choice, family);
-    throw new Fault(
-      "try-again",
-      `${save} (${choice.backend}, ${family}) could not show the nat table: ${nat.message}`,
-      { details: "whether the redirect is in place is not known" },
-    );
+  for (const ruleset of rulesets) {
+    const { family } = ruleset;
+    for (const { name, table } of tablesOf(ruleset, choice, sight)) {
+      if (!(table instanceof Error)) continue;
+      const { save } = toolsFor(choice, family);
+      throw new Fault(
+        "try-again",
+        `${save} (${choice.backend}, ${family}) could not show the ${name} table: ${table.message}`,
+        { details: "whether the redirect is in place is not known" },
+      );
+    }
   }
 }

@@ -54,13 +54,15 @@ export function shownIn(
     table instanceof Error ? [] : (table.unverifiable ?? []),
   );
   // A line of one table may be the doing of a rule in another: of a single one, save shows no other.
-  if (counting.length > 1 && readout.isMixed) doubts.push(mixed);
+  if (counting.length > 1 && readout.isMixed) doubts.push(mixedDoubt);
   const [unverifiable] = doubts;
   const tables = { raw: orEmpty(raw), mangle: orEmpty(mangle), nat: orEmpty(nat) };
   return unverifiable === undefined ? { tables } : { tables, unverifiable };
 }
 
-const mixed = "its text cannot be trusted, for rules can be written so that they look like others";
+/** Why lines of several tables of ours are not believed: a rule of another table may be behind them. */
+export const mixedDoubt =
+  "its text cannot be trusted, for rules can be written so that they look like others";
 
 // One that nobody counts on.
 function orEmpty(table: Table | Error): Table {
