@@ -83,7 +83,7 @@ export const recordSchema = z.object({
   profile: text,
   intent: z.looseObject({}),
   /**
-   * The rules as they were written, one ruleset a family: CHECK holds a pod against these, also after an upgrade that spells
+   * The rules as they were written, one ruleset for each family: CHECK holds a pod against these, also after an upgrade that spells
    * anew; DEL knows by them what is ours.
    */
   rulesets: z.readonly(z.array(rulesetSchema).check(z.minLength(1))),

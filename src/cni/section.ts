@@ -1,5 +1,5 @@
-// A section of the conf by its schema, each key for itself: for one that cannot be read its default stands, and the fault is
-// told. So DEL finds its records, and pods that are not redirected start, whatever else is wrong in the conf.
+// Reads one section of the conf by its schema, key by key. A key that cannot be read gets its default, and the fault is
+// reported.
 import * as z from "zod/mini";
 import type { JsonObject } from "./conf.ts";
 import { expectationOf } from "./schema-issue.ts";

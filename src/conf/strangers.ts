@@ -1,4 +1,4 @@
-// Which keys at the top of a conf nobody reads, we or others.
+// Finds keys at the top of the conf that neither we nor others read.
 import type { JsonObject } from "../cni/conf.ts";
 import { topSchema } from "./schema.ts";
 

@@ -1,5 +1,5 @@
-// What is ours in tables, by the rulesets that were or will be written: the names that removal, repair and the look for
-// leftovers go by. Pure.
+// Which chains and rules in a table are ours, by the rulesets that were or will be written. Removal, repair and the search
+// for leftovers use it. Pure.
 import { chainOf, targetOf } from "./rule.ts";
 import {
   emptyTable,

@@ -1,4 +1,5 @@
-// All that was seen of a netns, against what should be there. Pure: CHECK looks (upkeep/observe.ts), this judges.
+// Judges everything that was seen of a netns against what should be there. Pure; upkeep/observe.ts does the looking for
+// CHECK.
 import { traitsOf } from "./backend.ts";
 import { compareOther, compareTable, type Drift, type StandFor } from "./compare.ts";
 import { suspects } from "./native/bypass.ts";

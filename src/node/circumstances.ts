@@ -1,4 +1,4 @@
-// All that STATUS' answer hangs on: the conf's wishes, and the files that they lead to, as they are now.
+// Everything that STATUS' answer depends on, as one text: if it has not changed, the answer still holds.
 import { statSync } from "node:fs";
 import type { Settings } from "../conf/settings.ts";
 import { backends } from "../netfilter/table.ts";

@@ -1,4 +1,4 @@
-// With what the node is looked into, whoever asks: a command, or a process beside it.
+// What is needed to look into the node, for a command or for another process.
 import type { Clock } from "../clock.ts";
 import type { Settings } from "../conf/settings.ts";
 import type { Logger } from "../log.ts";

@@ -1,4 +1,4 @@
-// Whose traffic is the proxy's own: user and group ids, as rules can match them.
+// User and group ids of the proxy, whose own traffic is not redirected.
 import { type Bounds, type NumberWord, readInteger } from "./integer.ts";
 
 /** Of users and groups; the kernel keeps the number above for "none". */

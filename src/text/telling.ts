@@ -1,4 +1,4 @@
-// How much is told of many things of one kind: the first few, and how many more there are. Others decide how many there are.
+// Shortens lists for messages: the first few entries, and how many more there are.
 
 import { printable } from "./printable.ts";
 

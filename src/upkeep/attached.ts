@@ -1,5 +1,5 @@
-// Which attachments a netns has, by their records. A netns has one ruleset, that of the latest ADD: CHECK compares with
-// it, and whoever goes leaves it to those that stay.
+// Which attachments a netns has, by their records. A netns has one ruleset, that of the latest ADD. An attachment that is
+// removed leaves the rules to those that remain.
 import { isDeepStrictEqual } from "node:util";
 import {
   type AttachmentKey,

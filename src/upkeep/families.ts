@@ -1,5 +1,4 @@
-// What becomes of the families that a conf wants, in one netns: which are redirected, which are left out, and what is said of
-// it. Serves redirect and observe, and CHECK where there is no record.
+// Decides for one netns which of the wanted address families are redirected and which are left out, and logs it.
 import { type AttachmentRecord, familiesIn } from "../attachment/record.ts";
 import { optionNames } from "../conf/names.ts";
 import { familiesOf, type Intent, narrowed } from "../mesh/profile.ts";

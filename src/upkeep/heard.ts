@@ -1,4 +1,4 @@
-// What is warned of while work goes on: it is kept in the attachment's record, for whoever looks at it later.
+// Collects the warnings of one piece of work, so that they can be kept in the attachment's record.
 import { type Logger, redact } from "../log.ts";
 import { printable } from "../text/printable.ts";
 

@@ -1,4 +1,4 @@
-// The kernel settings of a netns: as the pod wants them while an attachment is there that does, else as they were before us.
+// Kernel settings of a netns: set while an attachment there wants them, otherwise put back to what they were before.
 import { type AttachmentRecord, profileOf, type RecordedSetting } from "../attachment/record.ts";
 import { withBefores } from "../attachment/settings.ts";
 import { Fault } from "../fault.ts";

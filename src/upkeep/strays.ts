@@ -1,4 +1,4 @@
-// What else was seen while rules were put in place: rules of ours where they should not be, and those of others.
+// Reports what else was seen while rules were written: our rules in wrong places, and rules of others.
 import { readTables, type Shown, shownIn } from "../netfilter/converge/readout.ts";
 import { readFailure } from "../netfilter/iptables/failure.ts";
 import type { Outcome } from "../netfilter/iptables/job.ts";

@@ -1,5 +1,5 @@
-// After a redirect that failed: the netns and the record as they were before it, or, where that cannot be brought about or not
-// be seen, the record that says what was intended, by which DEL finds whatever is there.
+// After a redirect that failed: puts netns and record back as they were. If that fails or cannot be proven, the `intended`
+// record stays, so that DEL finds the rules.
 import { type AttachmentRecord, familiesIn } from "../attachment/record.ts";
 import { withBefores } from "../attachment/settings.ts";
 import { Fault } from "../fault.ts";

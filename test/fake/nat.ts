@@ -1,5 +1,5 @@
 // A nat table in memory, with iptables-restore --noflush and iptables-save as functions on it. What is refused, and with
-// which status and words, was measured on iptables 1.8.9, both backends; test/netns holds it against the real programs.
+// which status and words, was measured on iptables 1.8.9, both backends; test/level/netns holds it against the real programs.
 import type { Backend, Family } from "../../src/netfilter/table.ts";
 
 export type Tool = { readonly family: Family; readonly backend: Backend };

@@ -44,7 +44,7 @@ async function judge(node: FuzzNode, { env, stdin }: AnyCall): Promise<void> {
 }
 
 /** All that a node may keep when a DEL has been. */
-const mayStay = /^(?:etc\/|state\/|state\/attachments\/|state\/backend\.json|log)$/;
+const mayStay = /^(?:etc\/|state\/|state\/attachments\/|state\/locks\/|state\/backend\.json|log)$/;
 
 function judgeAnswer(answer: CniAnswer & { ended: boolean }, env: AnyCall["env"]): void {
   const { exitCode, stdout, stderr, ended } = answer;

@@ -1,5 +1,5 @@
 // From any table to the one that is meant, and back to one without us: the planned transactions are carried out on a table
-// in memory (proven against the real tools in test/netns/fake.test.ts), and the end is compared.
+// in memory (proven against the real tools in test/level/netns/fake.test.ts), and the end is compared.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ownChains } from "../../src/mesh/linkerd/names.ts";

@@ -1,5 +1,5 @@
-// Writes and reads nat tables in a netns: the one place that knows how the tools are called. Edge.
-// However many families and backends: one child of ours, which enters the netns once and works on all side by side.
+// Loads and reads iptables' tables in a netns: runs a batch of jobs in one child, which enters the netns once and works on
+// all families and backends side by side. Edge.
 import { monotonicMs } from "../../clock.ts";
 import type { ExecResult } from "../../netns/exec.ts";
 import type { Host } from "../../netns/host.ts";

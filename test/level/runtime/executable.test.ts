@@ -207,7 +207,7 @@ async function buildIn(dir: string): Promise<string> {
     const path = join("node_modules", name);
     cpSync(join(root, path), join(dir, path), { recursive: true });
   }
-  const script = 'import { bundle } from "../../runtime/build/bundle.ts"; await bundle();';
+  const script = 'import { bundle } from "./build/bundle.ts"; await bundle();';
   await execa(node, ["--input-type=module", "--eval", script], { cwd: dir });
   return readFileSync(join(dir, "dist/sluice.cjs"), "utf8");
 }
