@@ -13,7 +13,7 @@ const entry = "src/kube/reader.ts";
 /** Modules of which there must be one only: errors that are thrown there and caught here. */
 const shared = ["src/fault.ts", "src/kube/unanswered.ts"];
 
-/** The program's side: whoever imports the API client gets it from the executable. */
+/** The program's side: a module that imports the API client gets it from the executable. */
 export const partFromExecutable: Plugin = {
   name: "part-from-executable",
   setup: ({ onResolve, onLoad }) => {

@@ -49,7 +49,7 @@ export function openLog({ level, file: path }: LogSettings): Logger {
       "the log file cannot be used: what is said goes to stderr alone",
     );
   }
-  // Functions and no methods: whoever listens in on one of them passes the others on as they are.
+  // Functions and no methods: code that wraps one of them can pass the others on as they are.
   return {
     debug: (fields, message) => log.debug(fields, message),
     info: (fields, message) => log.info(fields, message),
@@ -84,7 +84,7 @@ const secrets = [
 ];
 
 /**
- * Whatever text found its way into what is said: what looks like a token does not leave. Takes time as long as the text, since
+ * Hides what looks like a token in any text that is about to be written or printed. Takes time as long as the text, since
  * anybody may have written it: no pattern has two parts that could match the same characters, nor looks back.
  */
 export function redact(text: string): string {

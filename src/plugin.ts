@@ -27,7 +27,7 @@ async function main(): Promise<void> {
 }
 
 // Node must neither say nor end anything by itself: stdout is the answer's, and a warning is no failure. What it warns of is
-// for whoever writes a program, so nobody is told. Its streams lead nowhere: to make them when they are first looked at,
+// for authors of programs, so nobody is told. Its streams lead nowhere: to make them when they are first looked at,
 // as execa does for each pipe beyond the third, costs a millisecond, and what Node writes to them is no log line.
 function keepNodeQuiet(): void {
   for (const name of ["stdout", "stderr"]) Object.defineProperty(process, name, { value: nowhere });

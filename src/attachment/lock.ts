@@ -57,7 +57,7 @@ function held(claim: Claim, open: OpenDirectory): Lock {
   };
 }
 
-// Whoever has claimed looks afterwards whether anybody else has, and holds the lock if not. Of two that claim at once, at least
+// A process that has claimed looks afterwards whether another one has, and holds the lock if not. Of two that claim at once, at least
 // the one that came second sees the other. The later one gives way, so that one of them is left.
 async function win(open: OpenDirectory, wanted: Wanted): Promise<Claim> {
   const startMs = sinceBootMs();

@@ -47,7 +47,7 @@ function jsonIn(text: string): unknown {
   try {
     return parseJson(text);
   } catch {
-    // Cut short, or no JSON at all: it is no record, and whoever asked goes on as without one.
+    // Cut short, or no JSON at all: it is no record, and the caller goes on as without one.
     return undefined;
   }
 }

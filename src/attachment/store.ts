@@ -67,7 +67,7 @@ export type Store = {
   /** Makes sure that records can be written; throws when they cannot. */
   readonly prepare: () => void;
   /**
-   * Takes the netns' lock, or waits for it: whoever changes rules in a netns holds it, since two attachments may share one, and
+   * Takes the netns' lock, or waits for it: it is held while rules in a netns are changed, since two attachments may share one, and
    * processes beside the plugin may work there. It ends with the process at the latest.
    * @throws Fault `try-again` when it is held until no time is left, `io` when the directory does not take locks.
    */

@@ -8,7 +8,7 @@ import { impliedVersion } from "./version.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** The protocol's keys of one plugin conf, and the whole document for whoever owns the others. */
+/** The protocol's keys of one plugin conf, and the whole document, in which others read their own keys. */
 export type NetworkConf = {
   readonly cniVersion: string;
   readonly name: string;

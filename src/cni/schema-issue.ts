@@ -1,7 +1,7 @@
 // Says in our words what a schema expected: the schema library's small form brings no texts of its own.
 import type * as z from "zod/mini";
 
-/** `expected one of "a", "b"`, for whoever made the value that the issue is about. */
+/** `expected one of "a", "b"`, as a message to the author of the value. */
 export function expectationOf(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case "invalid_type":

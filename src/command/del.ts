@@ -1,5 +1,5 @@
 // DEL: takes out what ADD put in, and forgets the attachment. Lenient: libcni stops the whole chain at the first DEL that
-// fails, which leaks the addresses of the plugins before us, so whatever can be missing or wrong here is no error.
+// fails, which leaks the addresses of the plugins before us, so nothing that can be missing or wrong here is an error.
 import { clean } from "../upkeep/clean.ts";
 import type { Call, Told } from "./call.ts";
 

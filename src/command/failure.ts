@@ -3,7 +3,7 @@ import { CniError, type ErrorCode, errorCode } from "../cni/error.ts";
 import { Fault, type FaultKind } from "../fault.ts";
 import { BatchError } from "../netfilter/iptables/client.ts";
 
-/** Whatever was thrown, as a CNI error; `subject` is whom the command was about. */
+/** Anything that was thrown, as a CNI error; `subject` is whom the command was about. */
 export function toCniError(thrown: unknown, subject: string): CniError {
   if (thrown instanceof CniError) return thrown;
   if (thrown instanceof Fault) return ofFault(thrown);

@@ -4,7 +4,7 @@ import type { MeshConf, Profile } from "../mesh/profile.ts";
 import type { Family } from "../netfilter/table.ts";
 import type { PortRange } from "../redirect/port.ts";
 
-/** How the backend is chosen: found out, named, or whatever the plain program names are. */
+/** How the backend is chosen: found out, named, or the one that the plain program names lead to. */
 export type BackendMode = "auto" | "nft" | "legacy" | "plain";
 
 export type Settings = {

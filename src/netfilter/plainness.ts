@@ -20,7 +20,7 @@ const plainTargets = new Set(
   ].flatMap((names) => names.split(" ")),
 );
 
-/** CT's options whose value is a name that whoever has the netns may have chosen. */
+/** CT's options whose value is a name that a process in the netns may have chosen. */
 const namingOptions = new Set(["--helper", "--timeout"]);
 
 /** Why others may be hidden in a rule, in a table with these chains; undefined where none can be. */

@@ -1,5 +1,5 @@
 // Spells a jump that was read in a pod's netns anew, so that it can be taken out: from values that were checked one by one.
-// What is read there is never written back as it is: whoever wrote it would choose the words of our own iptables-restore,
+// What is read there is never written back as it is: its author would choose the words of our own iptables-restore,
 // options that load code (--modprobe) among them.
 import { type Condition, commentOf, type Match, readRule } from "./rule.ts";
 import type { RuleText } from "./table.ts";

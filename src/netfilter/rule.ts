@@ -1,4 +1,4 @@
-// Reads a rule as iptables-save prints it: `-A CHAIN [conditions] [-m match options]... [-j|-g TARGET options]`. Whoever may
+// Reads a rule as iptables-save prints it: `-A CHAIN [conditions] [-m match options]... [-j|-g TARGET options]`. A process that may
 // write rules in a pod's netns chooses the values in it, so a word is what its place makes it, never what it looks like:
 // of `-m string --string "-p"` the `-p` is a value. Linear in the line; what is not of this form is not read at all.
 // Saves are long, and this program is interpreted: searching is left to the engine's own functions.
@@ -29,7 +29,7 @@ export type Rule = {
 };
 
 /**
- * Splits a line at blanks; a word in quotes keeps them, and is a value whatever it says. Undefined for what iptables-save
+ * Splits a line at blanks; a word in quotes keeps them, and is a value even if it looks like an option. Undefined for what iptables-save
  * never prints: a quote that is left open, or odd characters.
  */
 export function words(line: string): string[] | undefined {

@@ -1,4 +1,4 @@
-// Parses iptables-save's output into tables. Whoever may write rules in a pod's netns writes part of this text, and the
+// Parses iptables-save's output into tables. A process that may write rules in a pod's netns writes part of this text, and the
 // tool escapes no line break in it: a comment, or the name of an interface, may hold lines that look like ours. So a text
 // that is not exactly of the form that the tool prints is not read on: the table is then unverifiable, never "as meant".
 import { printable } from "../text/printable.ts";

@@ -60,7 +60,7 @@ function decisionOf(found: readonly Backend[], unseen: readonly string[]): Decis
   };
 }
 
-// A kernel without the backend, or without the table, has no hint there; whatever else is in the way is no answer.
+// A kernel without the backend, or without the table, has no hint there. Any other failure is no answer.
 function unseenIn({ job, saveStatus, stderr }: Outcome): string[] {
   const { kind, said } = readFailure(saveStatus, stderr);
   const isForbidden = /permission denied|operation not permitted/i.test(stderr);

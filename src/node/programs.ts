@@ -21,7 +21,7 @@ export const versionTimeoutMs = 2_000;
 /** The iptables programs of a toolbox; nothing is looked for before it is asked for. */
 export function openPrograms(host: Host): Programs {
   const kinds = new Map<string, Promise<Kind>>();
-  // Once each: whoever gives no answer is waited for.
+  // Each program is asked once: one that does not answer is waited for.
   const kindOf = (program: string) => {
     const kind = kinds.get(program) ?? classify(host, program);
     kinds.set(program, kind);

@@ -1,4 +1,4 @@
-// Lists as users write them: entries between commas, read one by one, so that whoever reads may refuse the list for one bad
+// Lists as users write them: entries between commas, read one by one, so that the caller may refuse the list for one bad
 // entry or go on with the good ones. Each step is linear in the text: its author may be anyone who may make a pod.
 
 /** Why an entry cannot be read; the sentence begins with the entry. */

@@ -60,7 +60,7 @@ export async function makeClaim({ at }: OpenDirectory, name: string): Promise<Cl
   return { name, release };
 }
 
-// What befalls a connection is nothing to the claim: whoever was on the other side asks again.
+// The end of a connection does not concern the claim: the other side connects again.
 function ignore(): void {}
 
 /**
@@ -119,6 +119,6 @@ export function removeClaim(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // It stays over: whoever finds its name is refused there, and tries to remove it in turn.
+    // The claim is over all the same: a process that finds its name is refused there, and tries to remove it in turn.
   }
 }

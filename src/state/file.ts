@@ -57,7 +57,7 @@ export function requireOwnDirectory(path: string): boolean {
   const stats = quietly(() => lstatSync(path, { throwIfNoEntry: false }));
   if (stats === undefined) return false;
   if (stats.isSymbolicLink()) throw refused(path, "it is a symbolic link");
-  // What else stands there is told by whoever wants to make the directory.
+  // Anything else that stands there is reported when the directory is to be made.
   if (!stats.isDirectory()) return false;
   requireOwner(path, stats);
   return true;

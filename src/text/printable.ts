@@ -1,5 +1,5 @@
 // Text from outside (a pod's rules, a tool's words, an annotation), made fit to be told: on stdout, in a log, on a terminal.
-// The one place that cuts it: whoever wrote it decides neither how long our lines are nor where they end.
+// The one place that cuts it: the author of a text decides neither how long our lines are nor where they end.
 
 /**
  * The text on one line: characters that could pass for others, break the line or turn it around are spelt out, and of what

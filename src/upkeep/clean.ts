@@ -1,5 +1,5 @@
 // Cleans up after one attachment: its rules and kernel settings are taken back, and it is forgotten. Lenient, since what is
-// gone cannot be cleaned: whatever can be missing or wrong here is told to the log. Serves DEL.
+// gone cannot be cleaned: all that can be missing or wrong here is logged. Serves DEL.
 import { NewerRecordError } from "../attachment/newer.ts";
 import {
   type AttachmentKey,
@@ -76,7 +76,7 @@ function kept({ log }: Task, error: unknown): Cleaned {
   return { isForgotten: false };
 }
 
-// Whoever held the lock before us may have written another record, or taken it away.
+// The process that held the lock before us may have written another record, or removed it.
 async function cleanUp(task: Task, here: Entered): Promise<Cleaned> {
   const record = found(task, here.key);
   if (record === undefined || record === "newer") return { isForgotten: record === undefined };

@@ -1,4 +1,4 @@
-// A netns held open for a piece of work, and let go whatever becomes of it: nobody opens one in another way.
+// A netns held open for a piece of work, and closed afterwards even if the work fails: no other code opens one.
 import { Fault } from "../fault.ts";
 import type { Netns, Opening } from "../netns/path.ts";
 import type { Entered, Subject, Task } from "./task.ts";

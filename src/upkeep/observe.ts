@@ -1,5 +1,5 @@
 // Looks for what differs in a netns: the tables of all backends, nft's own view where nft is on the node, and the kernel
-// settings. Edge; changes nothing. Serves CHECK, and whoever watches.
+// settings. Edge; changes nothing. Serves CHECK, and watching.
 // One child for the rules; a second one looks closer where something of nft's own may take the traffic, or keeps save from
 // showing all.
 import { Fault } from "../fault.ts";

@@ -1,4 +1,4 @@
-// An attachment by its record alone, as whoever watches goes by it: what is expected of its netns, whether it is so, and how
+// An attachment by its record alone, as a watching process sees it: what is expected of its netns, whether it is so, and how
 // that is brought about again.
 import { type AttachmentRecord, familiesIn, profileOf } from "../attachment/record.ts";
 import type { Intent } from "../mesh/profile.ts";

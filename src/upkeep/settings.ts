@@ -74,7 +74,7 @@ export async function giveBackSettings(
 
 type Saying = { readonly here: Entered; readonly words: SettingWords | undefined };
 
-// So that whoever reads the error knows whose wish it was, and where it comes from.
+// So that the error says who wanted the setting, and where that was written.
 async function said<T>({ here, words }: Saying, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -1,4 +1,4 @@
-// Work on attachments, whoever asks for it: a CNI command, or a process beside it. What such work needs, and whom it is about.
+// What work on attachments needs, and which attachment it is about. A CNI command or another process may ask for the work.
 import type { AttachmentKey } from "../attachment/record.ts";
 import type { Store } from "../attachment/store.ts";
 import { isNamed, type PodName } from "../cni/args.ts";

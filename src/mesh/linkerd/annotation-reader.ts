@@ -1,5 +1,5 @@
 // Reads single annotations of a pod: whose value counts, whether it may be set at all, and what becomes of what cannot be
-// read. Their author is whoever may make a pod, so each is bounded, read in linear time, and quoted with care.
+// read. Anyone who may make a pod can write them, so each is bounded, read in linear time, and quoted with care.
 
 import {
   type Read,

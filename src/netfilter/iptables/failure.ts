@@ -16,7 +16,7 @@ export type ToolFailure = {
   readonly advice: string;
 };
 
-/** How messages say which rights the tools had not; put there by whoever ran them (see client.ts). */
+/** How messages say which rights the tools had not; client.ts adds them to what the tools said. */
 export const lackedWords = "sluice: run without";
 
 type Pattern = {

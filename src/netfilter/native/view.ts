@@ -78,13 +78,13 @@ export function keyOf(table: string, chain: string): string {
   return JSON.stringify([table, chain]);
 }
 
-/** A value of an object that nft printed; undefined for whatever is none. */
+/** A value of an object that nft printed; undefined if there is none. */
 export function field(value: unknown, key: string): unknown {
   const isThere = typeof value === "object" && value !== null && Object.hasOwn(value, key);
   return isThere ? Reflect.get(value, key) : undefined;
 }
 
-/** The same where a text is expected; "" for whatever is none. */
+/** The same where a text is expected; "" if there is none. */
 export function textField(value: unknown, key: string): string {
   const found = field(value, key);
   return typeof found === "string" ? found : "";
