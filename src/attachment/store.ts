@@ -164,8 +164,8 @@ function recordOf(name: string, text: string): AttachmentRecord | undefined {
   return read.kind === "record" && recordName(read.record) === name ? read.record : undefined;
 }
 
-// Parsed only where the text says what is looked for: there may be hundreds. What a newer one says is not known, so that it is
-// in the way of whoever asks about others.
+// Parsed only where the text says what is looked for: there may be hundreds. What a newer one says is not known: it may be
+// about what is asked, and the error says so.
 function readableRecord(directory: string, name: string, text: string): AttachmentRecord[] {
   if (parseRecordName(name) === undefined) return [];
   try {

@@ -46,7 +46,7 @@ export function subjectOf(request: Request, network: NetworkConf): Subject {
   };
 }
 
-/** What the runtime tells of the pod, for whoever asks further. */
+/** What the runtime tells of the pod: with it the mesh profile decides, or asks the API. */
 export function askingOf(call: Call): Asking {
   const uid = podUid(parseArgs(call.request.args));
   return { ...call, uid, annotations: annotationsIn(call.network.document) };

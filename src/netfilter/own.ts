@@ -26,16 +26,23 @@ export const emptyTables: Tables = { raw: emptyTable, mangle: emptyTable, nat: e
 export function ownOf(rulesets: readonly Ruleset[]): Own {
   const all = rulesets.flatMap(({ tables }) => tables);
   return tableNames.flatMap((name) => {
-    const named = all.filter((table) => table.name === name).flatMap(namesOf);
-    if (named.length === 0) return [];
-    return [
-      {
-        name,
-        chains: distinct(named.flatMap(({ chains }) => chains)),
-        placed: distinct(named.flatMap(({ placed }) => placed)),
-      },
-    ];
+    const ones = all.filter((table) => table.name === name);
+    return ones.length === 0 ? [] : [together(name, ones)];
   });
+}
+
+/** The names of one table. */
+export function ownIn(table: OwnTable): OwnNames {
+  return together(table.name, [table]);
+}
+
+function together(name: TableName, ones: readonly OwnTable[]): OwnNames {
+  const named = ones.flatMap(namesOf);
+  return {
+    name,
+    chains: distinct(named.flatMap(({ chains }) => chains)),
+    placed: distinct(named.flatMap(({ placed }) => placed)),
+  };
 }
 
 // What is stale goes like the rest.
@@ -46,14 +53,6 @@ function namesOf({ name, chains, placed, aliases = [], stale }: OwnTable): OwnNa
     placed: [...placed.map(({ rule }) => rule), ...aliases],
   };
   return stale === undefined ? [own] : [own, stale];
-}
-
-/** The names of one table. */
-export function ownIn(table: OwnTable): OwnNames {
-  const [names = { name: table.name, chains: [], placed: [] }] = ownOf([
-    { family: "ipv4", tables: [table], traffic: { protocols: [], loopback: false } },
-  ]);
-  return names;
 }
 
 /** The ruleset that also takes out what earlier ones of the same netns had, and it has not. */

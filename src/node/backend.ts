@@ -1,10 +1,8 @@
 // Through which backend rules go: the record's, the conf's, or the one that the node is found to use.
-import { Fault } from "../fault.ts";
-import { othersThan } from "../netfilter/backend.ts";
 import { makeClient } from "../netfilter/iptables/client.ts";
 import { type BackendChoice, toolsFor } from "../netfilter/iptables/tools.ts";
 import type { Backend, Family } from "../netfilter/table.ts";
-import { equip, equipPlain } from "./choice.ts";
+import { equip, equipOther, equipPlain, type Wanting } from "./choice.ts";
 import { type Detecting, decisionOfTrial, findHint, type Hint, tryBackends } from "./detect.ts";
 import type { Decision, Knowledge } from "./knowledge.ts";
 import type { Means } from "./means.ts";
@@ -12,9 +10,6 @@ import { openPrograms, type Programs } from "./programs.ts";
 
 /** A choice, and whether another one would do as well. */
 export type Chosen = { readonly choice: BackendChoice; readonly free: boolean };
-
-/** Families that are wanted, and those that must be served where they are. */
-export type Wanting = { readonly wanted: readonly Family[]; readonly required: readonly Family[] };
 
 /**
  * The backend of an attachment that has a record: rules are looked for where they were put. Some of the families may have no
@@ -51,21 +46,6 @@ export async function chooseFor(means: Means, wanting: Wanting): Promise<Chosen>
   return { choice: await equipFreely(programs, await decide(means, wanting), wanting), free: true };
 }
 
-/** A choice of programs; undefined where the node has none of them, or does not say. */
-async function unlessLacking(choice: Promise<BackendChoice>): Promise<BackendChoice | undefined> {
-  try {
-    return await choice;
-  } catch (error) {
-    if (error instanceof Fault) return undefined;
-    throw error;
-  }
-}
-
-/** True where all families that are wanted and must be served have programs. */
-function isServed({ tools }: BackendChoice, { wanted, required }: Wanting): boolean {
-  return wanted.every((family) => tools.has(family) || !required.includes(family));
-}
-
 function requireTools(choice: BackendChoice, { wanted, required }: Wanting): BackendChoice {
   for (const family of wanted) if (required.includes(family)) toolsFor(choice, family);
   return choice;
@@ -83,14 +63,11 @@ async function equipFreely(
     const first = { backend, reason, required };
     return requireTools(await equip(programs, first, wanted), wanting);
   } catch (error) {
-    const reason = `no programs of ${backend} for all`;
-    for (const other of othersThan(backend)) {
-      const decided = { backend: other, reason, required };
-      const found = await unlessLacking(equip(programs, decided, wanted));
-      if (found !== undefined && isServed(found, wanting)) return found;
-    }
+    const other = { than: backend, reason: `no programs of ${backend} for all` };
+    const found = await equipOther(programs, other, wanting);
     // Nor has another; this error says what the node was found to use.
-    throw error;
+    if (found === undefined) throw error;
+    return found;
   }
 }
 

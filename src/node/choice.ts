@@ -1,14 +1,18 @@
 // A backend chosen, with its programs. Edge: the programs are looked for on the node.
 import { optionNames } from "../conf/names.ts";
 import { Fault } from "../fault.ts";
+import { othersThan } from "../netfilter/backend.ts";
 import { type BackendChoice, noTools, type Tools } from "../netfilter/iptables/tools.ts";
-import { type Family, families } from "../netfilter/table.ts";
+import { type Backend, type Family, families } from "../netfilter/table.ts";
 import { type Programs, plainName, versionTimeoutMs } from "./programs.ts";
 
 /** What was decided, and the families that the choice is nothing without: of these an error speaks first. */
 export type Decided = Pick<BackendChoice, "backend" | "reason"> & {
   readonly required?: readonly Family[];
 };
+
+/** Families that are wanted, and those that must be served where they are. */
+export type Wanting = { readonly wanted: readonly Family[]; readonly required: readonly Family[] };
 
 type Found = readonly (readonly [Family, Tools | undefined])[];
 
@@ -27,6 +31,31 @@ export async function equip(
   );
   const plain = await plainOnes(programs, withoutTools(found));
   return complete(decided, found, (lacking) => missing(backend, lacking, plain));
+}
+
+/** The first other backend that has programs for all families that must be served; undefined where none has, or none says. */
+export async function equipOther(
+  programs: Programs,
+  { than, reason }: { readonly than: Backend; readonly reason: string },
+  { wanted, required }: Wanting,
+): Promise<BackendChoice | undefined> {
+  for (const backend of othersThan(than)) {
+    const found = await unlessLacking(equip(programs, { backend, reason }, wanted));
+    if (found === undefined) continue;
+    if (wanted.every((family) => found.tools.has(family) || !required.includes(family)))
+      return found;
+  }
+  return undefined;
+}
+
+// The error of the backend that was meant first says more.
+async function unlessLacking(choice: Promise<BackendChoice>): Promise<BackendChoice | undefined> {
+  try {
+    return await choice;
+  } catch (error) {
+    if (error instanceof Fault) return undefined;
+    throw error;
+  }
 }
 
 /** The choice of the plain names: of whichever backend they are. @throws Fault as above. */

@@ -11,8 +11,8 @@ import type { Presence } from "../netfilter/iptables/presence.ts";
 import type { BackendChoice } from "../netfilter/iptables/tools.ts";
 import { ownOf } from "../netfilter/own.ts";
 import { type Backend, backends, type Family, families, type Ruleset } from "../netfilter/table.ts";
-import type { Chosen, Wanting } from "../node/backend.ts";
-import { type Decided, equip } from "../node/choice.ts";
+import type { Chosen } from "../node/backend.ts";
+import { equip, equipOther, type Wanting } from "../node/choice.ts";
 import { isProven, withProof } from "../node/knowledge.ts";
 import { openPrograms } from "../node/programs.ts";
 import { looksIntoAll } from "./look.ts";
@@ -79,36 +79,15 @@ async function instead(first: unknown, second: Promise<Applied>): Promise<Applie
 
 // Only a refusal (a module that is missing), and only where nobody named the backend.
 async function fallback(
-  task: Task,
+  { deps }: Task,
   { choice, free }: Chosen,
   failed: Wanting & { readonly error: unknown },
 ): Promise<BackendChoice | undefined> {
-  const { error, wanted, required } = failed;
+  const { error } = failed;
   // A table that cannot be shown may hold rules of ours: in the other backend there would be a second set beside them.
   if (!free || !isRefusal(error) || isOfForeignNetns(error)) return undefined;
-  const isServed = ({ tools }: BackendChoice) => {
-    return wanted.every((family) => tools.has(family) || !required.includes(family));
-  };
-  for (const backend of othersThan(choice.backend)) {
-    const decided = { backend, reason: `${choice.backend} refused` };
-    const other = await equipped(task, decided, wanted);
-    if (other !== undefined && isServed(other)) return other;
-  }
-  return undefined;
-}
-
-// It may have no programs here; the refusal itself says more.
-async function equipped(
-  task: Task,
-  decided: Decided,
-  wanted: readonly Family[],
-): Promise<BackendChoice | undefined> {
-  try {
-    return await equip(openPrograms(task.deps), decided, wanted);
-  } catch (error) {
-    if (error instanceof Fault) return undefined;
-    throw error;
-  }
+  const other = { than: choice.backend, reason: `${choice.backend} refused` };
+  return await equipOther(openPrograms(deps), other, failed);
 }
 
 // Of a netns that another user namespace owns, legacy would refuse as well, and leave a table that nothing takes away.

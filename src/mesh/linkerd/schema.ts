@@ -1,5 +1,5 @@
 // The keys of the conf's `linkerd` object that are the mesh's own: linkerd-cni's, with their meaning. Source of their types,
-// of their defaults, and of README's table (a test holds it against this); what their values mean is conf.ts' business.
+// of their defaults, and of README's table (a test holds it against this); what their values mean is values.ts' business.
 import * as z from "zod/mini";
 
 /** Numbers as users write them: 4143 or "4143". */
