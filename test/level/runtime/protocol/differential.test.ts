@@ -6,7 +6,7 @@ import { cniPluginsDir } from "../../../../build/setup/paths.mjs";
 import { canMakeNetns, makeNetns } from "../../../lab/netns.ts";
 import type { CniAnswer } from "../../../lab/plugin.ts";
 import { differences, type Shown } from "./differences.ts";
-import { forms, makeScene, type Program, requireNetns } from "./scene.ts";
+import { forms, makeScene, type Program, requireNetns, type Scene } from "./scene.ts";
 import { type Vector, vectors } from "./vectors.ts";
 
 /** One of the programs, with a netns to act on. */
@@ -55,11 +55,17 @@ function makeParty(node: string, program: Program): Party {
     ask: async ({ env, input }) => {
       const { CNI_NETNS: netns = "" } = env;
       const own = netns === "@own" ? { CNI_NETNS: node } : {};
-      const stdin = typeof input === "object" && "keys" in input ? scene.conf(input.keys) : input;
-      return shown(await scene.call("", stdin, { env: { ...env, ...own }, program: onNode }));
+      const more = { env: { ...env, ...own }, program: onNode };
+      return shown(await scene.call("", stdinOf(scene, input), more));
     },
     remove: scene.remove,
   };
+}
+
+// A text that comes as it is names the state directory itself: the machine's own must stay as it was.
+function stdinOf({ conf, stateDir }: Scene, input: Vector["input"]): object | string {
+  if (typeof input === "string") return input.replaceAll("@state", stateDir);
+  return "keys" in input ? conf(input.keys) : input;
 }
 
 function shown({ exitCode, stdout }: CniAnswer): Shown {

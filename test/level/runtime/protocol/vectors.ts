@@ -8,7 +8,7 @@ export type Vector = {
   /** What the call is; ends the sentence "the plugin answers ... when". */
   readonly name: string;
   readonly env: Env;
-  /** Keys in place of a good conf's, or all of stdin. */
+  /** Keys in place of a good conf's, or all of stdin; "@state" in a text is the scene's state directory. */
   readonly input: Conf | string | Uint8Array;
 };
 
@@ -112,7 +112,7 @@ const names = of("ADD", [
   [
     "has two names",
     {},
-    '{"name":"/","name":"lab","cniVersion":"1.1.0","prevResult":{},"linkerd":{"incoming-proxy-port":1,"outgoing-proxy-port":2,"proxy-uid":3}}',
+    '{"name":"/","name":"lab","cniVersion":"1.1.0","prevResult":{},"linkerd":{"incoming-proxy-port":1,"outgoing-proxy-port":2,"proxy-uid":3},"sluice":{"state-dir":"@state"}}',
   ],
   ["has keys in capitals", {}, '{"NAME":"/","CNIVERSION":"9"}'],
 ]);
